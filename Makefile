@@ -1,0 +1,34 @@
+# make demo   the main job: train a translator, score it, look at its attention
+# make test   the tests; test-all adds the slow ones; lint checks style and types
+PYTHON ?= python3
+BIN := .venv/bin
+MODEL ?= transformer-tiny
+
+.PHONY: demo test test-all lint bench clean
+
+# One stamp file stands for the installed environment: it is made again when a requirement changes.
+.venv/installed: pyproject.toml requirements.lock
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: .venv/installed
+	$(BIN)/regard demo --model $(MODEL)
+
+test: .venv/installed
+	$(BIN)/python -m pytest
+
+test-all: .venv/installed
+	$(BIN)/python -m pytest -m "slow or not slow"
+
+lint: .venv/installed
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: .venv/installed
+	$(BIN)/python -m bench
+
+clean:
+	rm -rf .venv build *.egg-info
