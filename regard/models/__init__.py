@@ -1,0 +1,55 @@
+"""The registry of models: one line each. A name is a family (`transformer`) or a family and a size
+(`transformer-base`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from regard.config import ModelConfig, validated
+from regard.errors import UserError, nearest
+from regard.models import rnn, rnn_attention, transformer
+from regard.models.base import EncoderDecoder
+
+
+@dataclass(frozen=True)
+class Family:
+    config: type[ModelConfig]
+    model: Callable[[Any, int], EncoderDecoder]
+    sizes: Mapping[str, Mapping[str, object]]
+
+
+MODELS: dict[str, Family] = {
+    "rnn": Family(rnn.RNNConfig, rnn.RNN, rnn.SIZES),
+    "rnn-attention": Family(rnn_attention.RNNAttentionConfig, rnn_attention.RNNAttention, rnn_attention.SIZES),
+    "transformer": Family(transformer.TransformerConfig, transformer.Transformer, transformer.SIZES),
+}
+
+
+def model_names() -> list[str]:
+    return [name for kind, family in MODELS.items() for name in (kind, *(f"{kind}-{size}" for size in family.sizes))]
+
+
+def named(name: str) -> dict[str, object]:
+    """The settings that a model's name stands for: `transformer-tiny` -> kind, size and the size's values."""
+    for kind, family in MODELS.items():
+        if name == kind:
+            return {"kind": kind}
+        size = name.removeprefix(f"{kind}-")
+        if size in family.sizes and size != name:
+            return {"kind": kind, "size": size, **family.sizes[size]}
+    raise UserError(f"model = {name!r}: unknown{nearest(name, model_names())}")
+
+
+def parse_model(values: Mapping[str, Any]) -> ModelConfig:
+    """The `model` section of a config as that model's own config."""
+    kind = values.get("kind")
+    if kind not in MODELS:
+        raise UserError(f"model.kind = {kind!r}: unknown{nearest(str(kind), MODELS)}")
+    return validated(MODELS[kind].config, values, "model.")
+
+
+def build(config: ModelConfig, vocabulary: int) -> EncoderDecoder:
+    """The model, with fresh weights, for a tokenizer of `vocabulary` entries."""
+    return MODELS[config.kind].model(config, config.vocabulary or vocabulary)

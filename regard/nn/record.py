@@ -10,9 +10,10 @@ Sites have stable names: `encoder.3.self`, `decoder.3.self`, `decoder.3.cross`; 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,8 @@ from torch import Tensor
 from regard.errors import UserError, nearest
 
 Weights = npt.NDArray[np.float32]
+Groups = list[list[int]]
+"""For each word the indices of its tokens."""
 
 
 @dataclass
@@ -65,14 +68,16 @@ class Recording:
 class AttentionRecord:
     """The attention of one finished input and output.
 
-    `weights[site]` is (heads, queries, keys); `queries[site]` and `keys[site]` are the tokens along its two axes;
-    `heads` and `rows` say which head and query indices the weights hold when only some were recorded.
+    `weights[site]` is (heads, queries, keys); `queries[site]` and `keys[site]` are the tokens along its two axes, and
+    `query_words` and `key_words` say which of them make up each word. `heads` names the heads, when not all are held.
     """
 
     weights: dict[str, Weights]
     queries: dict[str, list[str]]
     keys: dict[str, list[str]]
     heads: list[int] | None = None
+    query_words: dict[str, Groups] = field(default_factory=dict)
+    key_words: dict[str, Groups] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for site, weights in self.weights.items():
@@ -112,23 +117,26 @@ class AttentionRecord:
             raise UserError(f"sites = {sites!r}: matches nothing{nearest(sites, self.weights)}")
         held = self.heads or list(range(max(len(self.weights[site]) for site in kept)))
         wanted = held if heads is None else [head for head in heads if head in held]
-        weights, queries = {}, {}
+        weights, queries, query_words = {}, {}, {}
         for site in kept:
             chosen = self.weights[site][[held.index(head) for head in wanted]]
             picked = range(chosen.shape[1]) if rows is None else [row for row in rows if row < chosen.shape[1]]
             weights[site] = chosen[:, list(picked)]
             queries[site] = [self.queries[site][row] for row in picked]
-        return AttentionRecord(weights, queries, {site: self.keys[site] for site in kept}, wanted)
+            query_words[site] = _narrowed(self.query_words.get(site, []), picked)
+        keys = {site: self.keys[site] for site in kept}
+        key_words = {site: self.key_words[site] for site in kept if site in self.key_words}
+        return AttentionRecord(weights, queries, keys, wanted, query_words, key_words)
 
-    def merge(self, groups: Callable[[list[str]], list[list[int]]]) -> AttentionRecord:
-        """The record over words: `groups(tokens)` lists the token indices of each word.
+    def words(self) -> AttentionRecord:
+        """The record over words instead of subwords.
 
         Weights into a word add up (a word received what its subwords received); weights out of a word are averaged
         over its subwords, so that rows still sum to 1.
         """
         weights, queries, keys = {}, {}, {}
         for site, matrix in self.weights.items():
-            rows, columns = groups(self.queries[site]), groups(self.keys[site])
+            rows, columns = self.query_words[site], self.key_words[site]
             summed = np.stack([matrix[:, :, group].sum(axis=2) for group in columns], axis=2)
             weights[site] = np.stack([summed[:, group].mean(axis=1) for group in rows], axis=1)
             queries[site] = ["".join(self.queries[site][i] for i in group) for group in rows]
@@ -136,27 +144,28 @@ class AttentionRecord:
         return AttentionRecord(weights, queries, keys, self.heads)
 
     def to_json(self) -> str:
-        return json.dumps(
-            {
-                "heads": self.heads,
-                "sites": {
-                    site: {"queries": self.queries[site], "keys": self.keys[site], "weights": matrix.tolist()}
-                    for site, matrix in self.weights.items()
-                },
-            },
-            ensure_ascii=False,
-        )
+        sites = {
+            site: {
+                "queries": self.queries[site],
+                "keys": self.keys[site],
+                "query_words": self.query_words.get(site),
+                "key_words": self.key_words.get(site),
+                "weights": matrix.tolist(),
+            }
+            for site, matrix in self.weights.items()
+        }
+        return json.dumps({"heads": self.heads, "sites": sites}, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> AttentionRecord:
         read = json.loads(text)
-        sites = read["sites"]
-        return cls(
-            {site: np.asarray(entry["weights"], dtype=np.float32) for site, entry in sites.items()},
-            {site: entry["queries"] for site, entry in sites.items()},
-            {site: entry["keys"] for site, entry in sites.items()},
-            read["heads"],
-        )
+
+        def column(name: str) -> dict[str, Any]:
+            return {site: entry[name] for site, entry in read["sites"].items() if entry[name] is not None}
+
+        weights = {site: np.asarray(matrix, dtype=np.float32) for site, matrix in column("weights").items()}
+        labels = column("queries"), column("keys")
+        return cls(weights, *labels, read["heads"], column("query_words"), column("key_words"))
 
     def _known(self, site: str) -> str:
         if site not in self.weights:
@@ -164,20 +173,34 @@ class AttentionRecord:
         return site
 
 
-def records(
-    recording: Recording, queries: Callable[[str], Sequence[list[str]]], keys: Callable[[str], Sequence[list[str]]]
-) -> Iterable[AttentionRecord]:
+@dataclass(frozen=True)
+class Axis:
+    """One side of a matrix: its tokens and which of them make up each word."""
+
+    tokens: list[str]
+    words: Groups
+
+
+def records(recording: Recording, axes: Callable[[str, int], tuple[Axis, Axis]]) -> Iterator[AttentionRecord]:
     """One `AttentionRecord` per sentence of the batch, its padding cut away.
 
-    `queries(site)` and `keys(site)` give, for each sentence of the batch, the tokens along that axis.
+    `axes(site, sentence)` gives the queries and the keys there.
     """
     batches = {site: recording.batch(site).numpy() for site in recording.weights}
-    size = max((len(batch) for batch in batches.values()), default=0)
-    for index in range(size):
-        weights, rows, columns = {}, {}, {}
+    for index in range(max((len(batch) for batch in batches.values()), default=0)):
+        whole = AttentionRecord({}, {}, {}, None if recording.heads is None else list(recording.heads))
         for site, batch in batches.items():
-            labels, columns[site] = queries(site)[index], keys(site)[index]
-            wanted = range(len(labels)) if recording.rows is None else [r for r in recording.rows if r < len(labels)]
-            rows[site] = [labels[row] for row in wanted]
-            weights[site] = batch[index, :, : len(rows[site]), : len(columns[site])]
-        yield AttentionRecord(weights, rows, columns, None if recording.heads is None else list(recording.heads))
+            queries, keys = axes(site, index)
+            length = len(queries.tokens)
+            rows = range(length) if recording.rows is None else [row for row in recording.rows if row < length]
+            whole.weights[site] = batch[index, :, : len(rows), : len(keys.tokens)]
+            whole.queries[site], whole.keys[site] = [queries.tokens[row] for row in rows], keys.tokens
+            whole.query_words[site], whole.key_words[site] = _narrowed(queries.words, rows), keys.words
+        yield whole
+
+
+def _narrowed(groups: Groups, rows: Sequence[int]) -> Groups:
+    """The words when only some rows are kept: their indices among those rows."""
+    place = {row: index for index, row in enumerate(rows)}
+    narrowed = ([place[row] for row in group if row in place] for group in groups)
+    return [group for group in narrowed if group]

@@ -1,0 +1,40 @@
+"""Regard: train, run and look inside attention models.
+
+    run = regard.train("translate", "pairs.tsv", out="runs/mine")
+    best = regard.load("runs/mine").translate("The white cat is sleeping.")[0]
+    best.text, best.score, best.attention
+
+Importing this package is cheap: torch is imported when something needs it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from regard.api import draw, load, train
+    from regard.config import SearchConfig
+    from regard.errors import UserError
+    from regard.nn.record import AttentionRecord, Recording
+    from regard.run import Run
+
+__version__ = "0.1.0"
+__all__ = ["AttentionRecord", "Recording", "Run", "SearchConfig", "UserError", "draw", "load", "train"]
+
+_HOMES = {
+    "draw": "regard.api",
+    "load": "regard.api",
+    "train": "regard.api",
+    "SearchConfig": "regard.config",
+    "UserError": "regard.errors",
+    "AttentionRecord": "regard.nn.record",
+    "Recording": "regard.nn.record",
+    "Run": "regard.run",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'regard' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)

@@ -1,0 +1,47 @@
+"""The verbs of the package for Python, as the command line has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from regard.explorer.figures import draw
+from regard.run import Run
+from regard.training import start
+from regard.training.display import display_for
+
+__all__ = ["draw", "load", "train"]
+
+
+def train(
+    task: str,
+    files: str | Path | Sequence[str | Path],
+    *,
+    out: str | Path,
+    model: str | None = None,
+    recipe: str | Path | None = None,
+    settings: Mapping[str, object] | None = None,
+    overwrite: bool = False,
+    quiet: bool = False,
+) -> Run:
+    """Train a model on files, or on a built-in corpus, and open it.
+
+    `settings` are dotted keys of the config: `{"train.steps": 2000, "model.dropout": 0.3}`.
+    """
+    several = [files] if isinstance(files, str | Path) else files
+    start.train(
+        task,
+        [str(file) for file in several],
+        out=Path(out),
+        model=model,
+        recipe=None if recipe is None else Path(recipe),
+        settings=settings,
+        overwrite=overwrite,
+        display=None if quiet else display_for(),
+    )
+    return Run.load(out)
+
+
+def load(path: str | Path, device: str = "auto") -> Run:
+    """Open a trained run."""
+    return Run.load(path, device)

@@ -1,0 +1,47 @@
+"""`regard demo`: the main job on a built-in corpus, from nothing to a picture of attention."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+SENTENCES = ("The white cat is sleeping.", "The white cat is not sleeping.", "My old friend will never buy a red car.")
+
+
+def demo(
+    model: Annotated[str, typer.Option(help="Such as transformer-tiny or rnn-attention.")] = "transformer-tiny",
+    out: Annotated[Path | None, typer.Option(help="Folder for the run; by default runs/demo-MODEL.")] = None,
+) -> None:
+    """Train a translator from English to French, score it, and look at its attention. About three minutes."""
+    from rich.console import Console
+
+    from regard.cli.show import show_run, show_scores
+    from regard.explorer.figures import draw
+    from regard.run import Run
+    from regard.training import start
+    from regard.training.display import display_for
+
+    out = out or Path("runs") / f"demo-{model}"
+    console = Console()
+    console.print(f"Training {model} on the built-in corpus english-french, in {out}\n", highlight=False)
+    try:
+        folder = start.train(
+            "translate", ["english-french"], out=out, model=model, overwrite=True, display=display_for(console)
+        )
+    except start.Interrupted as stopped:
+        console.print(str(stopped), highlight=False)
+        raise typer.Exit(130) from None
+    show_scores(folder)
+    run = Run.load(out)
+    results = run.translate(SENTENCES)
+    for result in results:
+        console.print(f"  {result.source}\n    {result.text}", highlight=False)
+    record = results[0].attention
+    if record.sites:
+        picture = out / "attention.svg"
+        draw(record.words(), picture)
+        draw(record.words(), picture.with_suffix(".png"))
+        console.print(f"\nWhat each French word looked at: {picture} (and .png)", highlight=False)
+    show_run(folder)

@@ -1,0 +1,62 @@
+"""`regard evaluate`: how good a run is, on a file or on the sentences it held out itself."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="The folder of a trained run.")],
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(help="Pairs to score; without them, the run's own held-out sentences.", show_default=False),
+    ] = None,
+    columns: Annotated[str | None, typer.Option(help="Source and target columns: en,fr or 0,1.")] = None,
+    tokenize: Annotated[str, typer.Option(help="sacreBLEU's tokenizer: 13a, none, intl, zh, ja-mecab, ...")] = "13a",
+    lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case.")] = False,
+    beam: Annotated[int | None, typer.Option(help="Width of the beam; 1 is greedy.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write each sentence, its output and its BLEU (JSONL).", show_default=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+) -> None:
+    """Score a run: BLEU, chrF and TER with their signatures, perplexity, accuracy, alignment error."""
+    from rich.console import Console
+
+    from regard.cli.output import output
+    from regard.cli.show import score_table
+    from regard.config import SearchConfig, validated
+    from regard.run import Run
+    from regard.tasks.translation_scores import Variant, sentence_bleu
+
+    opened = Run.load(run, device)
+    search = opened.config.decode
+    if beam is not None:
+        given = {**search.model_dump(), "beam": beam, "method": "greedy" if beam == 1 else "beam"}
+        search = validated(SearchConfig, given, "decode.")
+    variant = Variant(tokenize, lowercase)
+    sets = {"file": opened.read(files, columns.split(",") if columns else None)} if files else opened.held_out()
+    scores = {}
+    with output(out) as file:
+        for name, pairs in sets.items():
+            found, results = opened.evaluate(pairs, search, variant)
+            scores[name] = asdict(found)
+            if out is None:
+                continue
+            for pair, result in zip(pairs, results, strict=True):
+                row = {"set": name, "source": pair.source, "reference": pair.target, "output": result.text}
+                row |= {"bleu": round(sentence_bleu(result.text, pair.target), 2)}  # type: ignore[dict-item]
+                print(json.dumps(row, ensure_ascii=False), file=file)
+    if as_json:
+        typer.echo(json.dumps(scores, indent=2, ensure_ascii=False))
+        return
+    console = Console()
+    console.print(score_table(scores))
+    for name, signature in next(iter(scores.values()))["signatures"].items():
+        console.print(f"{name}: {signature}", style="dim", highlight=False, soft_wrap=True)

@@ -1,0 +1,59 @@
+"""Tables that several verbs print."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from regard.training.folder import RunFolder
+
+_COLUMNS = {
+    "bleu": ("BLEU", "{:.1f}"),
+    "chrf": ("chrF", "{:.1f}"),
+    "ter": ("TER", "{:.1f}"),
+    "exact": ("exact", "{:.0f}%"),
+    "perplexity": ("perplexity", "{:.2f}"),
+    "token_accuracy": ("tokens right", "{:.1f}%"),
+}
+
+
+def score_table(scores: Mapping[str, Mapping[str, Any]]) -> Table:
+    """One row per test set; the alignment error, where it is known, at the cross-attention that aligns best."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("test set")
+    table.add_column("sentences", justify="right")
+    for title, _ in _COLUMNS.values():
+        table.add_column(title, justify="right")
+    aligned = any(row["aer"] for row in scores.values())
+    if aligned:
+        table.add_column("align. err.", justify="right")
+    for name, row in scores.items():
+        cells = [style.format(row[key]) for key, (_, style) in _COLUMNS.items()]
+        if aligned:
+            cells.append(f"{100 * min(row['aer'].values()):.0f}%" if row["aer"] else "")
+        table.add_row(name, f"{row['sentences']:,}", *cells)
+    return table
+
+
+def show_scores(folder: RunFolder) -> None:
+    scores = json.loads(folder.scores.read_text(encoding="utf8"))
+    if not scores:
+        return
+    console = Console()
+    console.print(score_table(scores))
+    for name, signature in next(iter(scores.values()))["signatures"].items():
+        console.print(f"{name}: {signature}", style="dim", highlight=False, soft_wrap=True)
+
+
+def show_run(folder: RunFolder) -> None:
+    Console().print(
+        f'\nThe run is in {folder.path}. Next:\n  regard translate {folder.path} "..."'
+        f'\n  regard translate {folder.path} "..." --attention attention.svg',
+        highlight=False,
+        soft_wrap=True,
+    )

@@ -1,0 +1,76 @@
+"""`regard train`: from a file to a trained run, or on with one that stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.cli.settings import parse_settings
+from regard.errors import UserError
+
+
+def train(
+    task: Annotated[str | None, typer.Argument(help="What to train for: translate.", show_default=False)] = None,
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="A TSV, CSV, JSONL or Parquet file (or .gz), two parallel text files, a folder, a glob, "
+            "or a built-in corpus (see: regard corpus).",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the run.", show_default=False)] = None,
+    model: Annotated[str | None, typer.Option(help="Such as transformer-tiny; see: regard models.")] = None,
+    valid: Annotated[list[str] | None, typer.Option(help="File to validate on (else a part is held out).")] = None,
+    test: Annotated[list[str] | None, typer.Option(help="File for the final score (else a part is held out).")] = None,
+    columns: Annotated[str | None, typer.Option(help="Source and target columns: en,fr or 0,1.")] = None,
+    config: Annotated[Path | None, typer.Option(help="A recipe: a YAML file of settings.")] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="One setting: train.steps=2000 (repeatable).")] = None,
+    resume: Annotated[Path | None, typer.Option(help="Go on with this run instead.", show_default=False)] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run that is already in --out.")] = False,
+) -> None:
+    """Train a model on your file: tokenizer, split, training and score in one go.
+
+    Ctrl-C saves and stops; --resume goes on, to the bit as if it had never stopped.
+    """
+    settings = parse_settings(set_ or [])
+    settings |= {f"data.{name}": list(given) for name, given in (("valid", valid), ("test", test)) if given}
+    if columns:
+        settings["data.columns"] = columns.split(",")
+    if resume is None:
+        if task is None:
+            raise UserError("what to train? Try: regard train translate pairs.tsv --out runs/mine")
+        if out is None:
+            raise UserError("--out: missing; it names the folder for the run (try --out runs/mine)")
+    elif task is not None:
+        raise UserError(f"--resume {resume}: takes no task or files; the run knows its own")
+
+    from regard.training import start
+    from regard.training.display import display_for
+
+    try:
+        if resume is not None:
+            folder = start.resume(resume, settings=settings, display=display_for())
+        else:
+            assert task is not None, "checked above"
+            assert out is not None, "checked above"
+            folder = start.train(
+                task,
+                files or [],
+                out=out,
+                model=model,
+                recipe=config,
+                settings=settings,
+                overwrite=overwrite,
+                display=display_for(),
+            )
+    except start.Interrupted as stopped:
+        typer.echo(str(stopped))
+        raise typer.Exit(130) from None
+
+    from regard.cli.show import show_run, show_scores
+
+    show_scores(folder)
+    show_run(folder)

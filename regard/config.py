@@ -1,0 +1,200 @@
+"""Typed settings. Every choice is a value here or in a model's own config; an unknown key is an error.
+
+A run's config is put together from layers, each later one winning: defaults, the model's size, the corpus, a recipe
+file, flags. `assemble` remembers which layer each value came from, and `dump` writes that beside the value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError
+
+from regard.errors import UserError, nearest
+
+Values = Mapping[str, object]
+Kind = TypeVar("Kind", bound="Settings")
+
+
+class Settings(BaseModel):
+    """The base of all settings: immutable, nothing unknown, numbers may not be NaN."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True)
+
+
+class ModelConfig(Settings):
+    """What every model's config has. `vocabulary` is the tokenizer's unless given."""
+
+    kind: str
+    size: str = ""
+    vocabulary: int | None = Field(default=None, ge=1)
+    pad: int = 0
+
+
+class DataConfig(Settings):
+    """Where examples come from and how they are divided."""
+
+    train: list[str] = Field(default=[], description="files, folders, globs, or the name of a built-in corpus")
+    valid: list[str] = Field(default=[], description="files to validate on; without them a part of train is held out")
+    test: list[str] = Field(default=[], description="files to score at the end; without them a part is held out")
+    columns: list[str] | None = Field(default=None, description="names or numbers of the source and target columns")
+    valid_count: int = Field(default=1000, ge=1, description="pairs to hold out for validation, at most 5% of all")
+    test_count: int = Field(default=1000, ge=0, description="pairs to hold out for the final score, at most 5% of all")
+    max_length: int = Field(default=256, ge=1, description="longest side of a pair, in tokens")
+    max_bad_share: float = Field(default=0.1, ge=0, le=1, description="share of unusable lines that stops the run")
+    seed: int = Field(default=1, ge=0)
+
+
+class TokenizerConfig(Settings):
+    kind: Literal["bpe", "wordpiece", "unigram", "char", "word"] = "bpe"
+    vocabulary: int = Field(default=8000, ge=1, description="most entries the vocabulary may have")
+    lowercase: bool = False
+    file: str | None = Field(default=None, description="a trained tokenizer.json to use instead of training one")
+
+
+class TrainConfig(Settings):
+    steps: int = Field(default=8000, ge=1)
+    batch_tokens: int = Field(default=4096, ge=1, description="padded tokens on the longer side of one micro-batch")
+    accumulate: int = Field(default=1, ge=1, description="micro-batches per step, on each rank")
+    optimizer: Literal["adam", "adamw"] = "adam"
+    learning_rate: float = Field(default=1e-3, gt=0, description="the highest rate, reached after warm-up")
+    schedule: Literal["inverse-sqrt", "cosine", "constant"] = "inverse-sqrt"
+    warmup: int = Field(default=400, ge=0)
+    betas: tuple[float, float] = (0.9, 0.98)
+    weight_decay: float = Field(default=0.0, ge=0)
+    clip: float = Field(default=1.0, ge=0, description="largest norm of the gradient; 0 = no clipping")
+    label_smoothing: float = Field(default=0.1, ge=0, lt=1)
+    average: float = Field(default=0.999, ge=0, lt=1, description="decay of the moving average of weights; 0 = none")
+    validate_every: int = Field(default=500, ge=1, description="steps between validations")
+    validate_sentences: int = Field(default=500, ge=0, description="sentences translated at each validation")
+    checkpoint_every: int | None = Field(default=None, ge=1, description="steps between checkpoints; as validations")
+    patience: int = Field(default=8, ge=0, description="validations without a better score before stopping; 0 = never")
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    device: str = "auto"
+    seed: int = Field(default=1, ge=0)
+
+
+class SearchConfig(Settings):
+    """How an output is searched for; see `regard.decoding`."""
+
+    method: Literal["greedy", "beam", "sample"] = "beam"
+    beam: int = Field(default=4, ge=1)
+    n_best: int = Field(default=1, ge=1)
+    length_penalty: float = Field(default=1.0, ge=0, description="score / length ** penalty; 0 = none")
+    no_repeat_ngram: int = Field(default=0, ge=0, description="forbid n-grams of this size to repeat; 0 = allow")
+    min_length: int = Field(default=0, ge=0)
+    max_length: int | None = Field(default=None, ge=1, description="tokens; by default 10 + twice the source's")
+    temperature: float = Field(default=1.0, gt=0)
+    top_k: int = Field(default=0, ge=0, description="sample among the k likeliest; 0 = all")
+    top_p: float = Field(default=1.0, gt=0, le=1, description="sample within this share of probability")
+    seed: int = Field(default=1, ge=0)
+    batch_tokens: int = Field(default=4096, ge=1, description="padded source tokens decoded together")
+
+
+class Config(Settings):
+    """All of a run."""
+
+    task: str
+    data: DataConfig = DataConfig()
+    tokenizer: TokenizerConfig = TokenizerConfig()
+    model: SerializeAsAny[ModelConfig]
+    train: TrainConfig = TrainConfig()
+    decode: SearchConfig = SearchConfig()
+
+
+def flatten(values: Values, prefix: str = "") -> Iterator[tuple[str, object]]:
+    """`{"train": {"steps": 5}}` -> `("train.steps", 5)`; keys that are dotted already stay as they are."""
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from flatten(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def nest(values: Values) -> dict[str, Any]:
+    """The inverse of `flatten`."""
+    nested: dict[str, Any] = {}
+    for dotted, value in values.items():
+        *path, last = dotted.split(".")
+        inner = nested
+        for key in path:
+            inner = inner.setdefault(key, {})
+            if not isinstance(inner, dict):
+                raise UserError(f"{dotted}: {key!r} is a value, not a section")
+        inner[last] = value
+    return nested
+
+
+def assemble(
+    layers: list[tuple[str, Values]], parse_model: Callable[[Mapping[str, Any]], ModelConfig]
+) -> tuple[Config, dict[str, str]]:
+    """One config from layers (origin, values), and the origin of each value that is not a default.
+
+    `parse_model` turns the `model` section into that model's own config; the registry of models provides it.
+    """
+    values: dict[str, object] = {}
+    origins: dict[str, str] = {}
+    for origin, layer in layers:
+        for key, value in flatten(layer):
+            values[key], origins[key] = value, origin
+    nested = nest(values)
+    if not isinstance(nested.get("model", {}), dict):
+        raise UserError(f"model = {nested['model']!r}: must be a section with a kind (try --model transformer-tiny)")
+    return validated(Config, {**nested, "model": parse_model(nested.get("model", {}))}), origins
+
+
+def validated(kind: type[Kind], values: Mapping[str, Any], section: str = "") -> Kind:
+    """`kind` from plain values; what is wrong is said with the field, the value and what is allowed."""
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        raise UserError("\n".join(_explain(kind, item, section) for item in error.errors())) from None
+
+
+def _explain(kind: type[Settings], item: Mapping[str, Any], section: str) -> str:
+    path = [str(part) for part in item["loc"]]
+    dotted = section + ".".join(path)
+    if item["type"] == "extra_forbidden":
+        owner: Any = kind
+        for part in path[:-1]:
+            owner = owner.model_fields[part].annotation
+        return f"{dotted}: unknown key{nearest(path[-1], owner.model_fields)}"
+    if item["type"] == "missing":
+        return f"{dotted}: missing"
+    message = item["msg"][0].lower() + item["msg"][1:]
+    return f"{dotted} = {item['input']!r}: {message.replace('input should be', 'must be')}"
+
+
+def dump(config: Config, origins: Mapping[str, str]) -> str:
+    """The config as YAML, each value with where it came from."""
+    lines = []
+    for name, section in config.model_dump(mode="json").items():
+        if not isinstance(section, dict):
+            lines.append(f"{name}: {_scalar(section)}")
+            continue
+        lines.append(f"{name}:")
+        for key, value in section.items():
+            origin = origins.get(f"{name}.{key}", "default")
+            lines.append(f"  {key}: {_scalar(value)}".ljust(40) + f"  # {origin}")
+    return "\n".join(lines) + "\n"
+
+
+def _scalar(value: object) -> str:
+    text: str = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=10**6)
+    return text.removesuffix("\n").removesuffix("\n...")
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """A recipe or a run's config as plain values."""
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf8"))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: not valid YAML ({error})".replace("\n", " ")) from None
+    if not isinstance(values, dict):
+        raise UserError(f"{path}: must hold sections such as 'train:' and 'model:'")
+    return values

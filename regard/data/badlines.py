@@ -1,0 +1,102 @@
+"""Lines of a data file that cannot be used: counted, listed and summed up, while the reading goes on.
+
+One broken line in a million must not stop a run, and a thousand must not pass unnoticed.
+"""
+
+from collections import Counter
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, NamedTuple, TextIO
+
+from regard.errors import UserError
+
+Reason = Literal["columns", "encoding", "empty", "long", "json"]
+_TITLES: dict[Reason, str] = {
+    "columns": "wrong columns",
+    "encoding": "invalid UTF-8",
+    "empty": "empty side",
+    "long": "too long",
+    "json": "invalid JSON",
+}
+
+
+class Location(NamedTuple):
+    """Where a pair came from; lines (or the rows of a Parquet file) count from 1."""
+
+    path: str
+    line: int
+
+
+class BadLines:
+    """Collects what was left out; memory stays constant, the full list streams to `path` if one is given."""
+
+    def __init__(self, path: Path | None = None, *, keep: int = 20) -> None:
+        self.path = path
+        self.read = 0
+        """Lines read so far, good and bad: readers count here."""
+        self.counts: Counter[Reason] = Counter()
+        self.examples: dict[Reason, list[Location]] = {}
+        self._keep = keep
+        self._file: TextIO | None = None
+
+    def add(self, reason: Reason, where: Location, excerpt: str) -> None:
+        self.counts[reason] += 1
+        examples = self.examples.setdefault(reason, [])
+        if len(examples) < self._keep:
+            examples.append(where)
+        if self.path is not None:
+            if self._file is None:
+                self._file = self.path.open("w", encoding="utf-8", errors="backslashreplace")
+                self._file.write("file\tline\treason\texcerpt\n")
+            plain = " ".join(excerpt[:200].split())
+            self._file.write(f"{where.path}\t{where.line}\t{_TITLES[reason]}\t{plain}\n")
+
+    @property
+    def total(self) -> int:
+        return self.counts.total()
+
+    def summary(self) -> str:
+        """`3 of 1,002 lines were left out:`, then a line per reason with the first line numbers."""
+        if not self.total:
+            return f"all {self.read:,} lines were usable"
+        were = "line was" if self.read == 1 else "lines were"
+        reasons = [f"\n  {count:,} {_TITLES[reason]} ({self._where(reason)})" for reason, count in self._sorted()]
+        return f"{self.total:,} of {self.read:,} {were} left out:" + "".join(reasons)
+
+    def check(self, max_share: float) -> None:
+        """Stops a run that would silently train on a fraction of its data."""
+        share = self.total / max(self.read, 1)
+        if share <= max_share:
+            return
+        reasons = "; ".join(f"{count:,} {_TITLES[reason]}: {self._where(reason)}" for reason, count in self._sorted())
+        listed = f"; every line is listed in {self.path}" if self.path is not None else ""
+        length = ", data.max_length" if self.counts["long"] else ""
+        raise UserError(
+            f"{share:.1%} of the lines ({self.total:,} of {self.read:,}) cannot be used, "
+            f"data.max_bad_share = {max_share:g} allows {max_share:.1%} ({reasons}{listed}). "
+            f"Mend the lines, or raise data.max_bad_share{length}"
+        )
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __enter__(self) -> "BadLines":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _sorted(self) -> list[tuple[Reason, int]]:
+        return sorted(self.counts.items(), key=lambda entry: (-entry[1], entry[0]))
+
+    def _where(self, reason: Reason, most: int = 5) -> str:
+        """`lines 17, 90 of pairs.tsv; line 3 of more.tsv; …`."""
+        by_file: dict[str, list[str]] = {}
+        for path, line in self.examples[reason][:most]:
+            by_file.setdefault(Path(path).name, []).append(str(line))
+        parts = [f"line{'s' * (len(lines) > 1)} {', '.join(lines)} of {name}" for name, lines in by_file.items()]
+        return "; ".join(parts) + (", …" if self.counts[reason] > most else "")

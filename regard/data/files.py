@@ -1,0 +1,92 @@
+"""Which files the user means, and their lines: plain or gzip, with every way a file can fail said in words."""
+
+import glob
+import gzip
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO, Literal, cast
+
+from regard.errors import UserError
+
+Format = Literal["tsv", "csv", "jsonl", "parquet", "text"]
+_FORMATS: dict[str, Format] = {
+    ".tsv": "tsv",
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+}
+ALLOWED = (
+    "a table (.tsv, .csv, .jsonl, .ndjson, .parquet), a folder of tables, "
+    "or two parallel text files (train.en train.de)"
+)
+
+
+def format_of(path: Path) -> Format:
+    """By the extension, `.gz` aside; what is no table is text."""
+    plain = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    return _FORMATS.get(plain.suffix.lower(), "text")
+
+
+def expand(files: Sequence[str | Path]) -> list[Path]:
+    """The files behind names, folders and patterns such as `shards/*.tsv.gz`, each group sorted."""
+    if not files:
+        raise UserError(f"no data file given; give {ALLOWED}")
+    found: list[Path] = []
+    for name in files:
+        path = Path(name).expanduser()
+        if path.is_dir():
+            found += _in_folder(path)
+        elif path.exists():
+            found.append(path)
+        elif glob.has_magic(str(name)):
+            matches = sorted(Path(match) for match in glob.glob(str(path), recursive=True))
+            matches = [match for match in matches if match.is_file()]
+            if not matches:
+                raise UserError(f"{name}: no file matches this pattern; give {ALLOWED}")
+            found += matches
+        else:
+            raise UserError(f"{name}: there is no such file; give {ALLOWED}")
+    return found
+
+
+def _in_folder(folder: Path) -> list[Path]:
+    """The tables of a folder; where there is none, its other files, which may be two parallel texts."""
+    inside = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+    tables = [path for path in inside if format_of(path) != "text"]
+    if not tables and len(inside) != 2:
+        names = ", ".join(path.name for path in inside[:5]) + (", …" if len(inside) > 5 else "")
+        raise UserError(
+            f"{folder}: no table in this folder ({f'found {names}' if names else 'it is empty'}); give {ALLOWED}"
+        )
+    return tables or inside
+
+
+def lines(path: Path) -> Iterator[bytes]:
+    """The lines without their ends (LF or CRLF) and without a byte order mark, in constant memory."""
+    try:
+        with _open(path) as stream:
+            _check_text(path, stream.read(8192))
+            stream.seek(0)
+            for number, line in enumerate(stream):
+                yield (line.removeprefix(b"\xef\xbb\xbf") if number == 0 else line).rstrip(b"\r\n")
+    except (gzip.BadGzipFile, EOFError, zlib.error) as problem:
+        raise UserError(
+            f"{path}: the gzip file is damaged or cut short ({problem}); copy or download it again"
+        ) from None
+    except FileNotFoundError:
+        raise UserError(f"{path}: there is no such file; give {ALLOWED}") from None
+    except OSError as problem:
+        raise UserError(f"{path}: cannot be read ({problem.strerror or problem})") from None
+
+
+def _open(path: Path) -> BinaryIO:
+    return cast(BinaryIO, gzip.open(path, "rb")) if path.suffix.lower() == ".gz" else path.open("rb")
+
+
+def _check_text(path: Path, head: bytes) -> None:
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise UserError(f"{path}: this text is UTF-16; convert it first: iconv -f UTF-16 -t UTF-8")
+    if b"\0" in head:
+        raise UserError(f"{path}: is not a text file (it holds NUL bytes; unpack an archive first); give {ALLOWED}")

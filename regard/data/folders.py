@@ -1,0 +1,88 @@
+"""Folders that appear whole or not at all: built beside their place, written through to the disk, then renamed."""
+
+import os
+import shutil
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_DAY = 24 * 60 * 60
+
+
+@contextmanager
+def building(place: Path) -> Iterator[Path]:
+    """Gives a temporary folder that becomes `place` when the block ends well, and is removed when it does not.
+
+    If another process has made `place` meanwhile, its folder stays: both were built from the same inputs.
+    """
+    place.parent.mkdir(parents=True, exist_ok=True)
+    sweep(place.parent)
+    temporary = place.parent / f".{place.name}~{socket.gethostname()}~{os.getpid()}.tmp"
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir()
+    try:
+        yield temporary
+        sync(temporary)
+        try:
+            temporary.rename(place)
+        except OSError:
+            if not place.is_dir():
+                raise
+        sync(place.parent, deep=False)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def sweep(parent: Path) -> None:
+    """Removes what killed builds left behind: their process is gone, or (on another machine) a day has passed."""
+    for path in parent.glob(".*~*~*.tmp"):
+        _, host, pid = path.name.removesuffix(".tmp").rsplit("~", 2)
+        try:
+            old = time.time() - path.stat().st_mtime > _DAY
+        except OSError:
+            continue  # its own process has just removed it
+        if old or (host == socket.gethostname() and pid.isdecimal() and not _alive(int(pid))):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def sync(folder: Path, *, deep: bool = True) -> None:
+    """Makes the folder's entries, and if `deep` all files in it, survive a power cut."""
+    for path in (*(folder.rglob("*") if deep else ()), folder):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def link_or_copy(folder: Path, to: Path) -> None:
+    """Makes the files of `folder` also appear in `to`: as hard links, which cost nothing, or else as copies.
+
+    `to` is replaced as a whole. The files are never written to again, so sharing them is safe, and the one folder
+    can be deleted without harm to the other.
+    """
+    with building(to) as temporary:
+        shutil.copytree(folder, temporary, copy_function=_link, dirs_exist_ok=True)
+        if to.exists():
+            old = temporary.with_name(temporary.name.removesuffix(".tmp") + ".old.tmp")
+            to.rename(old)
+            shutil.rmtree(old)
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True  # it exists and belongs to someone else
+    return True

@@ -1,0 +1,299 @@
+"""Sentence pairs from the files people have: TSV, CSV, JSON lines, Parquet or two parallel texts, plain or gzip.
+
+Everything streams: memory does not depend on the size of a file. A line that cannot be used goes to `BadLines`; a
+file that cannot be used is a `UserError`.
+"""
+
+import csv
+import json
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from regard.data.badlines import BadLines, Location
+from regard.data.files import ALLOWED, expand, format_of, lines
+from regard.data.pairs import Alignment, Pair
+from regard.errors import UserError
+
+__all__ = ["BadLines", "Location", "read_located", "read_pairs"]
+
+_KNOWN = (("source", "target"), ("src", "tgt"))
+_LANGUAGES = re.compile(
+    "(af|am|ar|az|be|bg|bn|br|bs|ca|cs|cy|da|de|el|en|eo|es|et|eu|fa|fi|fr|fy|ga|gd|gl|gu|ha|he|hi|hr|hu|hy|id|ig|is|it"
+    "|ja|ka|kk|km|kn|ko|ku|ky|la|lb|lo|lt|lv|mg|mk|ml|mn|mr|ms|mt|my|nb|ne|nl|nn|no|oc|or|pa|pl|ps|pt|ro|ru|rw|sa|sd|si"
+    "|sk|sl|so|sq|sr|su|sv|sw|ta|te|tg|th|tk|tl|tr|tt|ug|uk|ur|uz|vi|wo|xh|yi|yo|zh|zu)([-_][a-z]{2,4})?"
+)
+_PHARAOH = re.compile(r"\d+-\d+(?: +\d+-\d+)*")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+Row = tuple[Any, Any, Any, int]
+"""Source, target, alignment or None, and the line."""
+
+
+def read_pairs(
+    files: Sequence[str | Path], *, columns: Sequence[str] | None = None, bad: BadLines | None = None
+) -> Iterator[Pair]:
+    """The pairs of the files, one after the other.
+
+    `columns` names the source and the target column (or gives their 0-based numbers); without it a table's own names
+    (`source target`, `src tgt`, language codes) or its first two columns are taken.
+    """
+    return (pair for pair, _ in read_located(files, columns=columns, bad=bad))
+
+
+def read_located(
+    files: Sequence[str | Path], *, columns: Sequence[str] | None = None, bad: BadLines | None = None
+) -> Iterator[tuple[Pair, Location]]:
+    """The pairs, each with the file and the line it came from."""
+    bad = BadLines() if bad is None else bad
+    if columns is not None and len(columns) != 2:
+        raise UserError(f"columns = {' '.join(columns)}: give two, the source and the target (try --columns en fr)")
+    paths = expand(files)
+    read_before = bad.read
+    usable = 0
+    for path, rows in _tables(paths, columns, bad):
+        name = str(path)
+        for source, target, alignment, line in rows:
+            if not isinstance(source, str) or not isinstance(target, str):
+                bad.add(
+                    "empty" if None in (source, target) else "columns", Location(name, line), f"{source} | {target}"
+                )
+                continue
+            pair = Pair(source.strip(), target.strip(), alignment)
+            if not pair.source or not pair.target:
+                bad.add("empty", Location(name, line), f"{source} | {target}")
+                continue
+            usable += 1
+            yield pair, Location(name, line)
+    if not usable:
+        names = ", ".join(str(path) for path in paths[:3]) + (", …" if len(paths) > 3 else "")
+        if bad.read == read_before:
+            raise UserError(f"{names}: empty, there is no sentence pair to read")
+        raise UserError(f"{names}: no usable sentence pair: {bad.summary()}\nWhat can be read: {ALLOWED}")
+
+
+def _tables(paths: list[Path], columns: Sequence[str] | None, bad: BadLines) -> Iterator[tuple[Path, Iterator[Row]]]:
+    """Each table with its rows; two plain texts side by side are one table."""
+    texts = [path for path in paths if format_of(path) == "text"]
+    if texts and len(texts) < len(paths):
+        raise UserError(f"{texts[0]}: a plain text among tables; give {ALLOWED}")
+    if texts and not all(b"\t" in next(filter(None, lines(path)), b"") for path in texts):
+        if len(texts) != 2:
+            names = ", ".join(path.name for path in texts[:5])
+            raise UserError(f"{names}: {len(texts)} plain text without tabs cannot be paired; give {ALLOWED}")
+        if columns is not None:
+            raise UserError(f"columns = {' '.join(columns)}: parallel text files have no columns; leave them out")
+        yield texts[0], _parallel(texts[0], texts[1], bad)
+        return
+    read = {"tsv": _tsv, "text": _tsv, "csv": _csv, "jsonl": _jsonl, "parquet": _parquet}
+    for path in paths:
+        yield path, read[format_of(path)](path, columns, bad)
+
+
+def _parallel(one: Path, other: Path, bad: BadLines) -> Iterator[Row]:
+    counts = [0, 0]
+    for number, pair in enumerate(zip_longest(lines(one), lines(other)), 1):
+        counts = [count + (line is not None) for count, line in zip(counts, pair, strict=True)]
+        if counts[0] != counts[1]:
+            continue  # the shorter file has ended: only count on
+        bad.read += 1
+        source = _decode(pair[0], Location(str(one), number), bad)
+        target = None if source is None else _decode(pair[1], Location(str(other), number), bad)
+        if source is not None and target is not None:
+            yield source, target, None, number
+    if counts[0] != counts[1]:
+        raise UserError(
+            f"{one} has {counts[0]:,} lines and {other} has {counts[1]:,}: parallel files need the same number, "
+            "line by line the same sentence"
+        )
+
+
+def _tsv(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterator[Row]:
+    named = columns is not None and not all(column.isdecimal() for column in columns)
+    first, second = (0, 1) if columns is None or named else map(int, columns)
+    for number, raw in enumerate(lines(path), 1):
+        where = Location(str(path), number)
+        if named and columns is not None:  # only a name that was asked for makes the first line a header
+            header = raw.decode(errors="replace").split("\t")
+            first, second = _choose(header, columns, path)
+            named = False
+            continue
+        bad.read += 1
+        text = _decode(raw, where, bad)
+        if text is None:
+            continue
+        cells = text.split("\t")
+        if not text.strip():
+            bad.add("empty", where, text)
+        elif len(cells) <= max(first, second):
+            bad.add("columns", where, text)
+        else:
+            third = cells[2] if columns is None and len(cells) > 2 else None
+            yield cells[first], cells[second], _alignment(third), number
+
+
+def _csv(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterator[Row]:
+    csv.field_size_limit(sys.maxsize)
+    head = next(lines(path), b"")
+    delimiter = ";" if b"," not in head and b";" in head else ","
+    # A quoted cell may run over several lines, so bytes that are no UTF-8 pass through and are found in the record.
+    texts = (line.decode(errors="surrogateescape").replace("\r", " ") + "\n" for line in lines(path))
+    reader = csv.reader(texts, delimiter=delimiter)
+    chosen: tuple[int, int] | None = None
+    begin = 1
+    for cells in reader:
+        where, begin = Location(str(path), begin), reader.line_num + 1
+        if chosen is None:
+            header = _has_header(cells)
+            if header or (columns is not None and not all(column.isdecimal() for column in columns)):
+                chosen = _choose(cells, columns, path)
+                continue
+            chosen = (0, 1) if columns is None else (int(columns[0]), int(columns[1]))
+        bad.read += 1
+        text = delimiter.join(cells)
+        if not text.strip():
+            bad.add("empty", where, text)
+        elif not text.isascii() and _SURROGATE.search(text):
+            bad.add("encoding", where, text)
+        elif len(cells) <= max(chosen):
+            bad.add("columns", where, text)
+        else:
+            yield cells[chosen[0]], cells[chosen[1]], None, where.line
+
+
+def _jsonl(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterator[Row]:
+    chosen: tuple[str, str] | None = None
+    for number, raw in enumerate(lines(path), 1):
+        where = Location(str(path), number)
+        bad.read += 1
+        text = _decode(raw, where, bad)
+        if text is None:
+            continue
+        if not text.strip():
+            bad.add("empty", where, text)
+            continue
+        try:
+            record = json.loads(text)
+        except (ValueError, RecursionError):
+            record = None
+        if not isinstance(record, dict):
+            bad.add("json", where, text)
+            continue
+        sides = _unfold(record)
+        if chosen is None:
+            names = [name for name, value in sides.items() if columns is not None or isinstance(value, str)]
+            one, other = _choose(names, columns, path)
+            chosen = (names[one], names[other])
+        if "\\ud" in text.lower() and _SURROGATE.search(f"{sides.get(chosen[0])}{sides.get(chosen[1])}"):
+            bad.add("encoding", where, text)  # half of an escaped pair: no text at all
+        elif chosen[0] in sides and chosen[1] in sides:
+            yield sides[chosen[0]], sides[chosen[1]], _alignment(record.get("alignment")), number
+        else:
+            bad.add("columns", where, text)
+
+
+def _parquet(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterator[Row]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            schema = file.schema_arrow
+            nested = "translation" in schema.names and pa.types.is_struct(schema.field("translation").type)
+            fields = list(schema.field("translation").type) if nested else list(schema)
+            names = [field.name for field in fields if columns is not None or _is_text(field.type)]
+            names = [name for name in names if name != "alignment"]
+            one, other = _choose(names, columns, path)
+            wanted = ["translation"] if nested else [names[one], names[other]]
+            wanted += [name for name in ("alignment",) if name in schema.names]
+            number = 0
+            for batch in file.iter_batches(batch_size=4096, columns=wanted):
+                for record in batch.to_pylist():
+                    number += 1
+                    bad.read += 1
+                    sides = record["translation"] or {} if nested else record
+                    alignment = _alignment(record.get("alignment"))
+                    yield sides.get(names[one]), sides.get(names[other]), alignment, number
+    except FileNotFoundError:
+        raise UserError(f"{path}: there is no such file; give {ALLOWED}") from None
+    except (pa.ArrowException, OSError) as problem:
+        first = str(problem).splitlines()[0]
+        raise UserError(f"{path}: not a readable Parquet file ({first}); copy or download it again") from None
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _unfold(record: dict[str, Any]) -> dict[str, Any]:
+    """`{"translation": {"en": …, "fr": …}}`, the layout of Hugging Face data sets, is its inside."""
+    inside = record.get("translation")
+    sides = inside if isinstance(inside, dict) else record
+    return {name: value for name, value in sides.items() if name != "alignment"}
+
+
+def _is_language(name: str) -> bool:
+    return _LANGUAGES.fullmatch(name) is not None
+
+
+def _has_header(cells: list[str]) -> bool:
+    names = {cell.strip().lower() for cell in cells}
+    return any(names.issuperset(known) for known in _KNOWN) or sum(map(_is_language, names)) > 1
+
+
+def _choose(names: list[str], columns: Sequence[str] | None, path: Path) -> tuple[int, int]:
+    """The numbers of the source and the target column among `names`."""
+    plain = [name.strip().lower() for name in names]
+    found = f"found {', '.join(names) or 'no column of text'}"
+    if columns is not None:
+        numbers = []
+        for column in columns:
+            if column in names:
+                numbers.append(names.index(column))
+            elif column.lower() in plain:
+                numbers.append(plain.index(column.lower()))
+            elif column.isdecimal() and int(column) < len(names):
+                numbers.append(int(column))
+            else:
+                raise UserError(f"{path}: there is no column {column!r}; {found}; pass two of them as --columns")
+        return numbers[0], numbers[1]
+    for one, other in _KNOWN:
+        if one in plain and other in plain:
+            return plain.index(one), plain.index(other)
+    languages = [number for number, name in enumerate(plain) if _is_language(name)]
+    if len(languages) == 3:  # beside two languages, "id" is a number and not Indonesian
+        languages = [number for number in languages if plain[number] != "id"]
+    if len(languages) == 2:
+        return languages[0], languages[1]
+    if len(names) == 2:
+        return 0, 1
+    raise UserError(
+        f"{path}: cannot tell which columns are the source and the target; {found}; pass two of them, for example "
+        f"--columns {' '.join(names[:2]) if len(names) > 1 else 'source target'}"
+    )
+
+
+def _decode(raw: bytes | None, where: Location, bad: BadLines) -> str | None:
+    assert raw is not None, "only lines that exist are decoded"
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        bad.add("encoding", where, raw[:800].decode(errors="backslashreplace"))
+        return None
+
+
+def _alignment(value: Any) -> Alignment | None:
+    """Links from `"0-0 1-2"` (the Pharaoh format) or `[[0, 0], [1, 2]]`; anything else is no alignment."""
+    if isinstance(value, str):
+        text = value.strip()
+        if not _PHARAOH.fullmatch(text):
+            return None
+        value = [link.split("-") for link in text.split()]
+    try:
+        return tuple((int(one), int(other)) for one, other in value) if value is not None else None
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,25 @@
+"""What a word is, said once: for tokenizers (no subword crosses it), for alignments and for pictures.
+
+A word is a run of letters, marks and digits, with an apostrophe that ends it ("l'"); a punctuation mark or symbol is a
+word of its own. Spaces become the mark `▁` at the start of the word they precede, so that joining pieces and putting
+the spaces back restores the text.
+"""
+
+from tokenizers import Regex, pre_tokenizers
+
+SPACE = "▁"
+_PIECE = Regex(r"▁?[^▁\p{P}\p{S}]+['’]?|▁?[[\p{P}\p{S}]&&[^▁]]|▁")
+
+splitter = pre_tokenizers.Sequence(
+    [
+        pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="always", split=False),
+        pre_tokenizers.Split(_PIECE, behavior="isolated"),
+    ]
+)
+"""The pre-tokenizer that every tokenizer of the package uses."""
+
+
+def split_words(text: str) -> list[str]:
+    """`"L'homme dort."` -> `["L'", "homme", "dort", "."]`."""
+    pieces = (piece.lstrip(SPACE) for piece, _ in splitter.pre_tokenize_str(text))
+    return [piece for piece in pieces if piece]

@@ -1,0 +1,76 @@
+"""Beam search (Sutskever 2014, section 3.2) with the length normalisation of Wu 2016 in its simple form.
+
+The `beam` best unfinished outputs of each sentence are extended together. An output is ranked by
+log p / length ** length_penalty, the end mark counted. A sentence is done when it has `beam` finished outputs and its
+best unfinished one, at its present length, is no better than the worst of them; it then leaves the batch.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from regard.config import SearchConfig
+from regard.decoding.search import Decodable, Hypothesis, Limits, constrain
+
+
+class _Finished:
+    """The best `size` finished outputs of one sentence."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.best: list[Hypothesis] = []
+
+    def add(self, hypothesis: Hypothesis) -> None:
+        self.best = sorted([*self.best, hypothesis], key=lambda one: -one.score)[: self.size]
+
+    def beats(self, score: float) -> bool:
+        """True when nothing of that score could still enter."""
+        return score == float("-inf") or (len(self.best) == self.size and self.best[-1].score >= score)
+
+
+def beam(model: Decodable, source: Tensor, options: SearchConfig, limits: Limits) -> list[list[Hypothesis]]:
+    width, device = max(options.beam, options.n_best), source.device
+    state = model.start(source).select(torch.arange(len(source), device=device).repeat_interleave(width))
+    sentences = list(range(len(source)))  # of each group of `width` rows
+    finished = [_Finished(width) for _ in sentences]
+    ids = torch.full((len(source) * width,), limits.begin, device=device)
+    history = torch.empty((len(ids), 0), dtype=torch.long, device=device)
+    # All rows of a sentence begin alike: only the first may be extended, or every output would be found `width` times.
+    scores = torch.full((len(source), width), float("-inf"), device=device)
+    scores[:, 0] = 0.0
+    while sentences:
+        logits, state = model.step(ids, state)
+        owners = [sentence for sentence in sentences for _ in range(width)]
+        log_probs = constrain(torch.log_softmax(logits.float(), dim=-1), history, owners, options, limits)
+        total = (scores.reshape(-1, 1) + log_probs).reshape(len(sentences), -1)  # (sentences, width * V)
+        # Twice as many as needed: even if half of them end here, enough are left to go on with.
+        scores, flat = total.topk(2 * width, dim=1)
+        parents = flat // log_probs.shape[1] + torch.arange(0, len(owners), width, device=device)[:, None]
+        tokens = flat % log_probs.shape[1]
+        candidates = torch.cat([history[parents], tokens[:, :, None]], dim=2)  # (sentences, 2 * width, length)
+        length = candidates.shape[2]
+
+        ranked = (scores / length**options.length_penalty).tolist()
+        for group, sentence in enumerate(sentences):
+            at_limit = length >= limits.lengths[sentence]
+            for place, token in enumerate(tokens[group, :width].tolist()):
+                ended = token == limits.end
+                if (ended or at_limit) and ranked[group][place] > float("-inf"):
+                    kept = candidates[group, place, : length - ended].tolist()
+                    finished[sentence].add(Hypothesis(kept, ranked[group][place], ended))
+
+        scores, order = scores.masked_fill(tokens == limits.end, float("-inf")).topk(width, dim=1)
+        best = (scores[:, 0] / length**options.length_penalty).tolist()
+        going = [
+            group
+            for group, sentence in enumerate(sentences)
+            if length < limits.lengths[sentence] and not finished[sentence].beats(best[group])
+        ]
+        sentences = [sentences[group] for group in going]
+        groups = torch.tensor(going, dtype=torch.long, device=device)
+        scores, order = scores[groups], order[groups]
+        rows = parents[groups].gather(1, order).flatten()
+        history = candidates[groups[:, None], order].flatten(0, 1)
+        state, ids = state.select(rows), history[:, -1]
+    return [each.best[: options.n_best] for each in finished]

@@ -1,0 +1,68 @@
+"""What all searches share: the verbs they call, what they may not choose, and what they return."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from regard.config import SearchConfig
+from regard.nn.state import State
+
+
+class Decodable(Protocol):
+    """The three verbs; the third is `State.select(rows)`."""
+
+    def start(self, source: Tensor) -> State: ...
+
+    def step(self, ids: Tensor, state: State) -> tuple[Tensor, State]: ...
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One output: its tokens without the end mark, the score it was ranked by, and whether it ended by itself."""
+
+    ids: list[int]
+    score: float
+    ended: bool
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a search must respect, sentence by sentence, beside the options that hold for all."""
+
+    begin: int  # the token before the first
+    end: int  # the token after the last
+    lengths: Sequence[int]  # most tokens for each sentence, the end mark included
+    never: Sequence[int] = ()  # tokens that are no output: padding, the begin mark
+    prefixes: Sequence[Sequence[int]] = ()  # tokens each output must begin with; empty = no such wish
+    numbers: Sequence[int] = field(default=())  # of the sentences in their file: sampling depends on nothing else
+
+    def prefix(self, sentence: int) -> Sequence[int]:
+        return self.prefixes[sentence] if self.prefixes else ()
+
+
+def constrain(
+    log_probs: Tensor, history: Tensor, sentences: Sequence[int], options: SearchConfig, limits: Limits
+) -> Tensor:
+    """Log-probabilities (R, V) with -inf where a token may not follow `history` (R, t); `sentences` says whose row."""
+    done = history.shape[1]
+    forbidden = torch.zeros_like(log_probs, dtype=torch.bool)
+    forbidden[:, list(limits.never)] = True
+    if done < options.min_length:
+        forbidden[:, limits.end] = True
+    size = options.no_repeat_ngram
+    if size and done >= size:
+        windows = history.unfold(1, size, 1)  # (R, t - n + 1, n)
+        begun = (windows[..., :-1] == history[:, None, done - size + 1 :]).all(dim=-1)
+        rows, places = begun.nonzero(as_tuple=True)
+        forbidden[rows, windows[rows, places, -1]] = True
+    for row, sentence in enumerate(sentences):
+        prefix = limits.prefix(sentence)
+        if done < len(prefix):
+            forbidden[row] = True
+            forbidden[row, prefix[done]] = False
+    return log_probs.masked_fill(forbidden, float("-inf"))

@@ -1,0 +1,53 @@
+"""What an encoder-decoder promises to the tasks, the search and the contract tests."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor, nn
+
+from regard.nn.record import Recording
+from regard.nn.state import State
+
+
+class EncoderDecoder(nn.Module, ABC):
+    """Source tokens in, target tokens out. Padding on either side changes nothing.
+
+    Training calls the model once on whole sentences; decoding calls `start` once and `step` for every token.
+    """
+
+    output: nn.Linear
+    """The projection onto the vocabulary, (M) -> (V)."""
+    max_length: int | None = None
+    """The most tokens the model can read or write, if there is a limit."""
+
+    @abstractmethod
+    def forward(self, source: Tensor, target: Tensor, *, record: Recording | None = None) -> Tensor:
+        """Source (B, S) and the target so far (B, T) -> what `output` turns into logits: (B, T, M)."""
+
+    @abstractmethod
+    def start(self, source: Tensor) -> State:
+        """Read the source (B, S): the state before the first target token."""
+
+    @abstractmethod
+    def step(self, ids: Tensor, state: State) -> tuple[Tensor, State]:
+        """One target token for each row (B,) -> the logits of the next (B, V), and the state after it."""
+
+
+def embedding(vocabulary: int, width: int, pad: int) -> nn.Embedding:
+    """Token embeddings, small enough to serve as the output projection too; padding is the zero vector."""
+    table = nn.Embedding(vocabulary, width, padding_idx=pad)
+    nn.init.normal_(table.weight, std=width**-0.5)
+    with torch.no_grad():
+        table.weight[pad].zero_()
+    return table
+
+
+def output_projection(table: nn.Embedding, width: int, tied: bool) -> nn.Linear:
+    """Logits from (M): the embedding table itself when tied (Press 2017), else a matrix of its own."""
+    output = nn.Linear(width, table.num_embeddings)
+    nn.init.zeros_(output.bias)
+    if tied:
+        output.weight = table.weight
+    return output

@@ -1,0 +1,156 @@
+"""The RNN that learned to align: Bahdanau et al. 2015 and Luong et al. 2015, with the choices that lie between them.
+
+    source ids -> embed -> GRU/LSTM both ways -> memory h_1 ... h_S
+                                                   | c_t = attention(query, memory)
+    target ids -> embed -> GRU/LSTM  s_t  ---------'-> readout -> output projection -> logits
+
+`query`: the previous state s_{t-1} asks (Bahdanau, eq. 6) or the current one, s_t (Luong, figure 2).
+`context`: "input" feeds c_t into the cell (Bahdanau, eq. 4; with the current state as the query a second cell reads it:
+the conditional GRU of Firat & Cho 2016); "concatenate" and "add" combine c_t with the cell's output (Luong, eq. 5).
+`input_feeding`: the readout is an input of the next step (Luong, section 3.3).
+`score`: any of the score functions; Bahdanau's is "additive".
+
+The presets: bahdanau = previous, input, additive; luong = current, concatenate, general, input feeding.
+
+Site: `decoder.cross`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from regard.config import ModelConfig
+from regard.models.base import EncoderDecoder, embedding, output_projection
+from regard.nn.attention import SCORES, attention, padding_mask
+from regard.nn.record import Recording
+from regard.nn.recurrent import Bridge, Cell, Hidden, Recurrent
+from regard.nn.state import State
+
+
+class RNNAttentionConfig(ModelConfig):
+    kind: Literal["rnn-attention"] = "rnn-attention"
+    cell: Cell = "gru"
+    layers: int = Field(default=1, ge=1)
+    embedding: int = Field(default=256, ge=1, description="width of the word embeddings")
+    width: int = Field(default=512, ge=1, description="width of the decoder's state, and of the memory")
+    score: Literal["dot", "scaled-dot", "general", "additive", "concat", "cosine"] = "additive"
+    query: Literal["previous", "current"] = "previous"
+    context: Literal["input", "concatenate", "add"] = "input"
+    input_feeding: bool = False
+    dropout: float = Field(default=0.2, ge=0, lt=1)
+    tie_output: bool = True
+
+    @model_validator(mode="after")
+    def _two_directions(self) -> RNNAttentionConfig:
+        if self.width % 2:
+            raise ValueError(f"width = {self.width}: must be even, half for each direction of the encoder")
+        return self
+
+
+_LUONG = {"query": "current", "context": "concatenate", "score": "general", "input_feeding": True}
+SIZES: dict[str, dict[str, object]] = {
+    "tiny": {"embedding": 128, "width": 256},
+    "small": {"embedding": 256, "width": 512},
+    "bahdanau": {"embedding": 620, "width": 1000},
+    "luong": {"embedding": 1000, "width": 1000, "cell": "lstm", "layers": 4, **_LUONG},
+}
+
+
+@dataclass(frozen=True)
+class RNNAttentionState(State):
+    memory: Tensor  # (B, S, M)
+    key: Tensor  # the memory as the score function compares it
+    mask: Tensor
+    hidden: Hidden
+    readout: Tensor  # (B, E), of the step before, for input feeding
+
+
+class RNNAttention(EncoderDecoder):
+    def __init__(self, config: RNNAttentionConfig, vocabulary: int) -> None:
+        super().__init__()
+        self.config = config
+        width, inputs = config.width, config.embedding
+        self.embedding = embedding(vocabulary, inputs, config.pad)
+        self.encoder = Recurrent(
+            config.cell, inputs, width // 2, layers=config.layers, both_ways=True, dropout=config.dropout
+        )
+        self.bridge = Bridge(width, width, config.layers, config.cell)
+        self.score = SCORES[config.score](width, width)
+        read = inputs + (inputs if config.input_feeding else 0)
+        before = width if config.context == "input" and config.query == "previous" else 0
+        self.decoder = Recurrent(config.cell, read + before, width, layers=config.layers, dropout=config.dropout)
+        if config.context == "input" and config.query == "current":
+            self.second = Recurrent(config.cell, width, width, layers=config.layers, dropout=config.dropout)
+        if config.context == "add":
+            self.context = nn.Linear(width, width, bias=False)
+        self.readout = nn.Linear(
+            {"input": width + width + inputs, "concatenate": width + width, "add": width}[config.context], inputs
+        )
+        self.dropout = nn.Dropout(config.dropout)
+        self.output = output_projection(self.embedding, inputs, config.tie_output)
+
+    def forward(self, source: Tensor, target: Tensor, *, record: Recording | None = None) -> Tensor:
+        state = self.start(source)
+        embedded = self.dropout(self.embedding(target))
+        waits = self.config.query == "previous" or self.config.context == "input" or self.config.input_feeding
+        if not waits:  # no step needs what the step before it attended to: all of them at once
+            return self._advance(embedded, state, record)[0]
+        outputs = []
+        for word in embedded.split(1, dim=1):
+            output, state = self._advance(word, state, record)
+            outputs.append(output)
+        return torch.cat(outputs, dim=1)
+
+    def start(self, source: Tensor) -> RNNAttentionState:
+        lengths = (source != self.config.pad).sum(dim=1)
+        memory, last = self.encoder(self.dropout(self.embedding(source)), lengths=lengths)
+        memory = self.dropout(memory)
+        hidden = self.bridge(last.hidden[:, -2:].flatten(1))  # the last states of the top layer, both ways
+        key = self.score.key(memory[:, None])
+        readout = memory.new_zeros(len(source), self.config.embedding)
+        return RNNAttentionState(memory, key, padding_mask(source, self.config.pad), hidden, readout)
+
+    def step(self, ids: Tensor, state: State) -> tuple[Tensor, RNNAttentionState]:
+        assert isinstance(state, RNNAttentionState), f"an RNN's state, not {type(state).__name__}"
+        hidden, state = self._advance(self.dropout(self.embedding(ids[:, None])), state)
+        logits: Tensor = self.output(hidden[:, 0])
+        return logits, state
+
+    def _advance(
+        self, embedded: Tensor, state: RNNAttentionState, record: Recording | None = None
+    ) -> tuple[Tensor, RNNAttentionState]:
+        """Read embedded target tokens (B, T, E) -> readouts (B, T, E) and the state after the last of them."""
+        config = self.config
+        inputs = [embedded, state.readout[:, None]] if config.input_feeding else [embedded]
+        context = None
+        if config.query == "previous":
+            context = self._look(state.hidden.top[:, None], state, record)
+            inputs += [context] if config.context == "input" else []
+        outputs, hidden = self.decoder(torch.cat(inputs, dim=-1), state.hidden)
+        if context is None:
+            context = self._look(outputs, state, record)
+            if config.context == "input":
+                outputs, hidden = self.second(context, hidden)
+        if config.context == "add":
+            combined = outputs + self.context(context)
+        else:
+            combined = torch.cat([outputs, context, *([embedded] if config.context == "input" else [])], dim=-1)
+        read = self.dropout(torch.tanh(self.readout(self.dropout(combined))))
+        return read, RNNAttentionState(state.memory, state.key, state.mask, hidden, read[:, -1])
+
+    def _look(self, query: Tensor, state: RNNAttentionState, record: Recording | None) -> Tensor:
+        """The context vectors for queries (B, T, M): (B, T, M). One head."""
+        return attention(
+            query[:, None],
+            state.key,
+            state.memory[:, None],
+            mask=state.mask,
+            score=self.score,
+            record=record,
+            site="decoder.cross",
+        )[:, 0]

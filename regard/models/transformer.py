@@ -1,0 +1,198 @@
+"""The Transformer: "Attention Is All You Need" (Vaswani et al., 2017), figure 1.
+
+    source ids                                target ids (shifted right)
+        | embed · √M + positions                  | embed · √M + positions
+        |                                         |
+    [ self-attention      ]                   [ causal self-attention ]
+    [ feed-forward        ] x encoder_layers  [ attention over memory ] x decoder_layers
+        |                                     [ feed-forward          ]
+      memory ------------------------------------'|
+                                              output projection -> logits
+
+Around every sublayer stands a residual connection with a layer norm, after it ("post", the paper's) or before it
+("pre"; then one more norm ends each stack, Xiong 2020).
+
+Sites: `encoder.{layer}.self`, `decoder.{layer}.self`, `decoder.{layer}.cross`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from regard.config import ModelConfig
+from regard.models.base import EncoderDecoder, embedding, output_projection
+from regard.nn.attention import causal_mask, padding_mask, window_mask
+from regard.nn.layers import Activation, FeedForward, MultiHeadAttention, NormPlacement, Residual, Stack
+from regard.nn.positions import PositionJoin, PositionKind, Positions
+from regard.nn.record import Recording
+from regard.nn.state import KeyValue, State
+
+
+class TransformerConfig(ModelConfig):
+    """Table 3 of the paper, and what later work varied."""
+
+    kind: Literal["transformer"] = "transformer"
+    encoder_layers: int = Field(default=6, ge=1)
+    decoder_layers: int = Field(default=6, ge=1)
+    width: int = Field(default=512, ge=1, description="M, the paper's d_model")
+    inner: int = Field(default=2048, ge=1, description="width inside the feed-forward, the paper's d_ff")
+    heads: int = Field(default=8, ge=1)
+    dropout: float = Field(default=0.1, ge=0, lt=1)
+    attention_dropout: float = Field(default=0.0, ge=0, lt=1)
+    norm: NormPlacement = "pre"
+    activation: Activation = "relu"
+    score: Literal["dot", "scaled-dot", "general", "additive", "concat", "cosine"] = "scaled-dot"
+    positions: PositionKind = "sinusoid"
+    position_join: PositionJoin = "add"
+    window: int = Field(default=0, ge=0, description="self-attention reaches this many tokens each way; 0 = all")
+    share_embeddings: bool = Field(default=True, description="one embedding table for source and target")
+    tie_output: bool = Field(default=True, description="the output projection is the target's embedding table")
+    max_length: int = Field(default=1024, ge=1)
+
+    @model_validator(mode="after")
+    def _heads_divide_width(self) -> TransformerConfig:
+        if self.width % self.heads:
+            raise ValueError(f"width = {self.width}: must be a multiple of heads = {self.heads}")
+        return self
+
+
+SIZES: dict[str, dict[str, object]] = {
+    "tiny": {"encoder_layers": 4, "decoder_layers": 4, "width": 128, "inner": 256, "heads": 4},
+    "small": {"encoder_layers": 6, "decoder_layers": 6, "width": 256, "inner": 1024, "heads": 4},
+    "base": {"encoder_layers": 6, "decoder_layers": 6, "width": 512, "inner": 2048, "heads": 8},
+    "big": {"encoder_layers": 6, "decoder_layers": 6, "width": 1024, "inner": 4096, "heads": 16, "dropout": 0.3},
+}
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then feed-forward (figure 1, left)."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.attention = _attention(config)
+        self.feed_forward = _feed_forward(config)
+        self.around_attention = Residual(config.width, config.norm, config.dropout)
+        self.around_feed_forward = Residual(config.width, config.norm, config.dropout)
+
+    def forward(self, x: Tensor, mask: Tensor, record: Recording | None, site: str) -> Tensor:
+        query, memory = self.attention.query_and_memory(self.around_attention.before(x))
+        x = self.around_attention.after(x, self.attention(query, memory, mask=mask, record=record, site=f"{site}.self"))
+        return self.around_feed_forward.after(x, self.feed_forward(self.around_feed_forward.before(x)))
+
+
+class DecoderLayer(nn.Module):
+    """Causal self-attention, attention over the encoder's memory, then feed-forward (figure 1, right)."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.attention = _attention(config)
+        self.cross = _attention(config)
+        self.feed_forward = _feed_forward(config)
+        self.around_attention = Residual(config.width, config.norm, config.dropout)
+        self.around_cross = Residual(config.width, config.norm, config.dropout)
+        self.around_feed_forward = Residual(config.width, config.norm, config.dropout)
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: KeyValue,
+        past: KeyValue | None,
+        mask: Tensor | None,
+        memory_mask: Tensor,
+        record: Recording | None = None,
+        site: str = "",
+    ) -> tuple[Tensor, KeyValue]:
+        query, present = self.attention.query_and_memory(self.around_attention.before(x), past)
+        looked = self.attention(query, present, mask=mask, record=record, site=f"{site}.self")
+        x = self.around_attention.after(x, looked)
+        query = self.cross.query(self.around_cross.before(x))
+        looked = self.cross(query, memory, mask=memory_mask, record=record, site=f"{site}.cross")
+        x = self.around_cross.after(x, looked)
+        return self.around_feed_forward.after(x, self.feed_forward(self.around_feed_forward.before(x))), present
+
+
+@dataclass(frozen=True)
+class TransformerState(State):
+    """The memory's keys and values, projected once, and those of the tokens so far, layer by layer."""
+
+    memory: tuple[KeyValue, ...]
+    memory_mask: Tensor
+    past: tuple[KeyValue | None, ...]
+    length: int = 0
+
+
+class Transformer(EncoderDecoder):
+    def __init__(self, config: TransformerConfig, vocabulary: int) -> None:
+        super().__init__()
+        self.config, self.max_length = config, config.max_length
+        width = config.width
+        self.target_embedding = embedding(vocabulary, width, config.pad)
+        share = config.share_embeddings
+        self.source_embedding = self.target_embedding if share else embedding(vocabulary, width, config.pad)
+        positions = (config.positions, width, config.max_length, config.position_join)
+        self.source_positions, self.target_positions = Positions(*positions), Positions(*positions)
+        self.dropout = nn.Dropout(config.dropout)
+        self.encoder = Stack[EncoderLayer](EncoderLayer(config) for _ in range(config.encoder_layers))
+        self.decoder = Stack[DecoderLayer](DecoderLayer(config) for _ in range(config.decoder_layers))
+        pre = config.norm == "pre"
+        self.encoder_norm = nn.LayerNorm(width) if pre else nn.Identity()
+        self.decoder_norm = nn.LayerNorm(width) if pre else nn.Identity()
+        self.output = output_projection(self.target_embedding, width, config.tie_output)
+
+    def forward(self, source: Tensor, target: Tensor, *, record: Recording | None = None) -> Tensor:
+        memory = self.encode(source, record)
+        mask = self._window(causal_mask(target.shape[1], target.shape[1], target.device))
+        memory_mask = padding_mask(source, self.config.pad)
+        x = self._embed(target, self.target_embedding, self.target_positions)
+        for index, layer in enumerate(self.decoder):
+            projected = layer.cross.memory(memory)
+            x, _ = layer(x, projected, None, mask, memory_mask, record, f"decoder.{index}")
+        hidden: Tensor = self.decoder_norm(x)
+        return hidden
+
+    def encode(self, source: Tensor, record: Recording | None = None) -> Tensor:
+        """Source ids (B, S) -> memory (B, S, M)."""
+        mask = self._window(padding_mask(source, self.config.pad))
+        x = self._embed(source, self.source_embedding, self.source_positions)
+        for index, layer in enumerate(self.encoder):
+            x = layer(x, mask, record, f"encoder.{index}")
+        memory: Tensor = self.encoder_norm(x)
+        return memory
+
+    def start(self, source: Tensor) -> TransformerState:
+        memory = self.encode(source)
+        projected = tuple(layer.cross.memory(memory) for layer in self.decoder)
+        return TransformerState(projected, padding_mask(source, self.config.pad), (None,) * len(self.decoder))
+
+    def step(self, ids: Tensor, state: State) -> tuple[Tensor, TransformerState]:
+        assert isinstance(state, TransformerState), f"a Transformer's state, not {type(state).__name__}"
+        x = self._embed(ids[:, None], self.target_embedding, self.target_positions, state.length)
+        keys = state.length + 1
+        mask = window_mask(1, keys, self.config.window, ids.device) if self.config.window else None
+        presents = []
+        for layer, memory, past in zip(self.decoder, state.memory, state.past, strict=True):
+            x, present = layer(x, memory, past, mask, state.memory_mask)
+            presents.append(present)
+        logits: Tensor = self.output(self.decoder_norm(x[:, -1]))
+        return logits, TransformerState(state.memory, state.memory_mask, tuple(presents), keys)
+
+    def _embed(self, ids: Tensor, table: nn.Embedding, positions: Positions, first: int = 0) -> Tensor:
+        embedded: Tensor = self.dropout(positions(table(ids) * math.sqrt(self.config.width), first))
+        return embedded  # (B, T, M)
+
+    def _window(self, mask: Tensor) -> Tensor:
+        length = mask.shape[-1]
+        return mask & window_mask(length, length, self.config.window, mask.device) if self.config.window else mask
+
+
+def _attention(config: TransformerConfig) -> MultiHeadAttention:
+    return MultiHeadAttention(config.width, config.heads, score=config.score, dropout=config.attention_dropout)
+
+
+def _feed_forward(config: TransformerConfig) -> FeedForward:
+    return FeedForward(config.width, config.inner, activation=config.activation, dropout=config.dropout)

@@ -1,0 +1,128 @@
+"""What Transformers are made of: multi-head attention, feed-forward, and the residual-and-norm around both."""
+
+from collections.abc import Callable, Iterator
+from typing import Generic, Literal, TypeVar, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.nn.attention import SCORES, attention
+from regard.nn.record import Recording
+from regard.nn.state import KeyValue
+
+NormPlacement = Literal["pre", "post"]
+Activation = Literal["relu", "gelu"]
+ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
+
+
+Layer = TypeVar("Layer", bound=nn.Module)
+
+
+class Stack(nn.ModuleList, Generic[Layer]):
+    """Layers one above the other: a `ModuleList` whose members keep their type."""
+
+    def __iter__(self) -> Iterator[Layer]:
+        return cast(Iterator[Layer], super().__iter__())
+
+
+class MultiHeadAttention(nn.Module):
+    """MultiHead(Q, K, V) = Concat(head_1, ..., head_H) W_O  (Vaswani 2017, section 3.2.2).
+
+    The projections of query, key and value are one matrix (3M, M): self-attention multiplies by it once, attention
+    over a memory uses its first third for the queries and the rest for the memory.
+    """
+
+    def __init__(self, width: int, heads: int, *, score: str = "scaled-dot", dropout: float = 0.0) -> None:
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.weight = nn.Parameter(torch.empty(3 * width, width))
+        self.bias = nn.Parameter(torch.zeros(3 * width))
+        self.output = nn.Linear(width, width)
+        self.score = SCORES[score](width // heads, width // heads)
+        for third in self.weight.chunk(3):
+            nn.init.xavier_uniform_(third)
+        nn.init.xavier_uniform_(self.output.weight)
+        nn.init.zeros_(self.output.bias)
+
+    def query(self, inputs: Tensor) -> Tensor:
+        """(B, Q, M) -> (B, H, Q, D)."""
+        width = inputs.shape[-1]
+        return self._split(F.linear(inputs, self.weight[:width], self.bias[:width]))
+
+    def memory(self, inputs: Tensor) -> KeyValue:
+        """The keys and values of (B, K, M), to be attended to any number of times."""
+        width = inputs.shape[-1]
+        key, value = F.linear(inputs, self.weight[width:], self.bias[width:]).chunk(2, dim=-1)
+        return KeyValue(self.score.key(self._split(key)), self._split(value))
+
+    def query_and_memory(self, inputs: Tensor, past: KeyValue | None = None) -> tuple[Tensor, KeyValue]:
+        """For self-attention: both at once, the memory appended to what was seen in the past."""
+        query, key, value = map(self._split, F.linear(inputs, self.weight, self.bias).chunk(3, dim=-1))
+        present = KeyValue(self.score.key(key), value)
+        return query, present if past is None else past.append(present.key, present.value)
+
+    def forward(
+        self,
+        query: Tensor,
+        memory: KeyValue,
+        *,
+        mask: Tensor | None = None,
+        bias: Tensor | None = None,
+        record: Recording | None = None,
+        site: str = "",
+    ) -> Tensor:
+        """Queries (B, H, Q, D) over a memory -> (B, Q, M)."""
+        heads = attention(
+            query,
+            memory.key,
+            memory.value,
+            mask=mask,
+            bias=bias,
+            score=self.score,
+            dropout=self.dropout if self.training else 0.0,
+            record=record,
+            site=site,
+        )
+        output: Tensor = self.output(heads.transpose(1, 2).flatten(2))  # (B, Q, M)
+        return output
+
+    def _split(self, joined: Tensor) -> Tensor:
+        return joined.reshape(*joined.shape[:2], self.heads, -1).transpose(1, 2)  # (B, T, M) -> (B, H, T, D)
+
+
+class FeedForward(nn.Module):
+    """FFN(x) = activation(x W_1 + b_1) W_2 + b_2  (Vaswani 2017, eq. 2)."""
+
+    def __init__(self, width: int, inner: int, *, activation: Activation = "relu", dropout: float = 0.0) -> None:
+        super().__init__()
+        self.inner, self.output = nn.Linear(width, inner), nn.Linear(inner, width)
+        self.activation, self.dropout = ACTIVATIONS[activation], nn.Dropout(dropout)
+        for linear in (self.inner, self.output):
+            nn.init.xavier_uniform_(linear.weight)
+            nn.init.zeros_(linear.bias)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        output: Tensor = self.output(self.dropout(self.activation(self.inner(inputs))))
+        return output
+
+
+class Residual(nn.Module):
+    """The connection around a sublayer: LayerNorm(x + Sublayer(x)), or x + Sublayer(LayerNorm(x)) when "pre".
+
+    A sublayer is called between `before` and `after`, which keeps its own arguments and results in sight:
+
+        x = residual.after(x, sublayer(residual.before(x)))
+    """
+
+    def __init__(self, width: int, placement: NormPlacement, dropout: float) -> None:
+        super().__init__()
+        self.norm, self.placement, self.dropout = nn.LayerNorm(width), placement, nn.Dropout(dropout)
+
+    def before(self, inputs: Tensor) -> Tensor:
+        normed: Tensor = self.norm(inputs) if self.placement == "pre" else inputs
+        return normed
+
+    def after(self, inputs: Tensor, output: Tensor) -> Tensor:
+        summed: Tensor = inputs + self.dropout(output)
+        return self.norm(summed) if self.placement == "post" else summed

@@ -1,0 +1,70 @@
+"""The label-smoothed loss of an output projection, without ever holding the logits of a whole batch.
+
+Half of a small translator's step is the output softmax. `projected_loss` walks over the rows in chunks, and forms the
+gradients of each chunk while its logits are still in cache; nothing of size (rows, vocabulary) survives the chunk.
+`plain_loss` is the same in three lines, and a test says that both agree.
+"""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+CHUNK = 256
+
+
+def plain_loss(hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, smoothing: float) -> Tensor:
+    """Sum over rows of (1-ε)·(-log p(y)) + ε·mean_v(-log p(v))  (Szegedy 2016; Vaswani 2017, section 5.4)."""
+    logits = F.linear(hidden, weight, bias)  # (N, V)
+    return F.cross_entropy(logits, target, reduction="sum", label_smoothing=smoothing)
+
+
+def projected_loss(hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, smoothing: float) -> Tensor:
+    """As `plain_loss`, for hidden (N, M), weight (V, M), target (N,)."""
+    if not torch.is_grad_enabled():
+        parts = zip(hidden.split(CHUNK), target.split(CHUNK), strict=True)
+        return torch.stack([plain_loss(part, weight, bias, answer, smoothing) for part, answer in parts]).sum()
+    loss: Tensor = _ProjectedLoss.apply(hidden, weight, bias, target, smoothing)  # type: ignore[no-untyped-call]
+    return loss
+
+
+class _ProjectedLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, smoothing: float
+    ) -> Tensor:
+        if torch.is_autocast_enabled(hidden.device.type):
+            kind = torch.get_autocast_dtype(hidden.device.type)
+            hidden, weight, bias = hidden.to(kind), weight.to(kind), None if bias is None else bias.to(kind)
+        grad_hidden = torch.empty_like(hidden)
+        grad_weight = torch.zeros_like(weight)
+        grad_bias = None if bias is None else torch.zeros_like(bias)
+        loss = torch.zeros((), dtype=torch.float32, device=hidden.device)
+        uniform = smoothing / len(weight)
+        for rows in range(0, len(hidden), CHUNK):
+            part, answer = hidden[rows : rows + CHUNK], target[rows : rows + CHUNK, None]
+            logits = F.linear(part, weight, bias).float()  # (chunk, V)
+            normaliser = logits.logsumexp(dim=1, keepdim=True)
+            chosen = logits.gather(1, answer)
+            # -(1-ε) log p(y) - ε mean log p = Z - (1-ε) z_y - ε mean z
+            loss += (normaliser - (1 - smoothing) * chosen).sum()
+            if smoothing:
+                loss -= smoothing * logits.mean(dim=1).sum()
+            # d loss / d logits = p - (1-ε)·onehot - ε/V, made in place of the logits
+            grad = logits.sub_(normaliser).exp_()
+            if smoothing:
+                grad -= uniform
+            grad.scatter_add_(1, answer, torch.full_like(chosen, smoothing - 1))
+            grad = grad.to(part.dtype)
+            torch.mm(grad, weight, out=grad_hidden[rows : rows + CHUNK])
+            grad_weight.addmm_(grad.t(), part)
+            if grad_bias is not None:
+                grad_bias += grad.sum(dim=0)
+        ctx.save_for_backward(grad_hidden, grad_weight, grad_bias)
+        return loss
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        (scale,) = grads
+        return *(None if grad is None else grad * scale for grad in ctx.saved_tensors), None, None

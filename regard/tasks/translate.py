@@ -1,0 +1,112 @@
+"""Translation: pairs of sentences in, a translator out.
+
+examples   source ids </s>    <s> target ids </s>
+loss       label-smoothed, summed over the target tokens
+score      BLEU of real decoding on held-out pairs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from regard.config import Config
+from regard.data.corpora import CORPORA
+from regard.data.prepare import BuiltIn, Files, Prepared, Progress, link_or_copy, prepare
+from regard.data.tokenizers import PAD, Tokenizer
+from regard.models.base import EncoderDecoder
+from regard.nn.loss import projected_loss
+from regard.tasks.base import Sample, Share, Task, Validation
+from regard.tasks.translation_scores import Forced, bleu, evaluate, forced_scores
+from regard.tasks.translator import Batch, Translator, make_batch
+
+
+class Translate(Task):
+    def __init__(self, config: Config, data: Prepared) -> None:
+        self.config, self.data = config, data
+
+    @classmethod
+    def prepare(cls, config: Config, cache: Path, into: Path, progress: Progress) -> Translate:
+        data, text = config.data, config.tokenizer
+        built_in = len(data.train) == 1 and data.train[0] in CORPORA
+        prepared = prepare(
+            BuiltIn(data.train[0]) if built_in else Files(data.train, data.valid, data.test, data.columns),
+            cache=cache,
+            tokenizer=Tokenizer.load(text.file) if text.file else None,
+            kind=text.kind,
+            vocabulary=text.vocabulary,
+            lowercase=text.lowercase,
+            valid_count=data.valid_count,
+            test_count=data.test_count,
+            max_length=data.max_length,
+            max_bad_share=data.max_bad_share,
+            seed=data.seed,
+            progress=progress,
+        )
+        link_or_copy(prepared.folder, into)
+        return cls(config, prepared)
+
+    @classmethod
+    def open(cls, config: Config, folder: Path) -> Translate:
+        return cls(config, Prepared.open(folder))
+
+    @property
+    def vocabulary(self) -> int:
+        return len(self.data.tokenizer)
+
+    @property
+    def summary(self) -> str:
+        return self.data.summary
+
+    @property
+    def lengths(self) -> NDArray[np.int32]:
+        return self.data.train.lengths + 1  # with the end mark
+
+    def batch(self, rows: Sequence[int] | NDArray[np.int64]) -> Batch:
+        read = self.data.train.rows(rows)
+        return make_batch(read["source"], read["target"])
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        model = _encoder_decoder(model)
+        hidden = model(batch.source, batch.target[:, :-1])  # (B, T, M)
+        answers = batch.target[:, 1:]
+        real = answers != PAD
+        smoothing = self.config.train.label_smoothing
+        return projected_loss(hidden[real], model.output.weight, model.output.bias, answers[real], smoothing)
+
+    @torch.no_grad()
+    def validate(self, model: nn.Module, share: Share) -> Validation:
+        """Loss and accuracy over all validation pairs; BLEU by real decoding, greedily, of the first of them."""
+        translator = Translator(_encoder_decoder(model), self.data.tokenizer)
+        pairs = self.data.valid_pairs
+        forced = sum(share.gather(forced_scores(translator, pairs[share.rank :: share.size])), Forced())
+        accuracy = {"token_accuracy": 100 * forced.accuracy}
+        chosen = pairs[: self.config.train.validate_sentences]
+        if not chosen:
+            return Validation(-forced.loss, forced.loss, accuracy)
+        options = self.config.decode.model_copy(update={"method": "greedy"})
+        mine = [pair.source for pair in chosen[share.rank :: share.size]]
+        outputs = [""] * len(chosen)
+        for rank, texts in enumerate(share.gather([one.text for one in translator.translate(mine, options)])):
+            outputs[rank :: share.size] = texts
+        score = bleu(outputs, [pair.target for pair in chosen])
+        samples = [Sample(pair.source, text, pair.target) for pair, text in zip(chosen, outputs, strict=True)]
+        return Validation(score, forced.loss, {"bleu": score, **accuracy}, samples[:3])
+
+    def test(self, model: nn.Module) -> dict[str, dict[str, Any]]:
+        translator = Translator(_encoder_decoder(model), self.data.tokenizer)
+        return {
+            name: asdict(evaluate(translator, pairs, self.config.decode)[0]) for name, pairs in self.data.tests.items()
+        }
+
+
+def _encoder_decoder(model: nn.Module) -> EncoderDecoder:
+    assert isinstance(model, EncoderDecoder), f"translation needs an encoder and a decoder, not {type(model).__name__}"
+    return model

@@ -1,0 +1,137 @@
+"""How good translations are: BLEU, chrF and TER by sacreBLEU, perplexity and accuracy, alignment error rate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from regard.config import SearchConfig
+from regard.data.batching import plan
+from regard.data.pairs import Pair
+from regard.data.tokenizers import PAD
+from regard.tasks.alignment import alignment_errors
+from regard.tasks.translator import Translation, Translator, make_batch
+
+
+def bleu(outputs: Sequence[str], references: Sequence[str]) -> float:
+    """Corpus BLEU, cased and detokenised (sacreBLEU's defaults)."""
+    from sacrebleu.metrics import BLEU
+
+    return float(BLEU().corpus_score(list(outputs), [list(references)]).score)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """How text is compared: sacreBLEU's tokenizer for BLEU, and whether case counts."""
+
+    tokenize: str = "13a"
+    lowercase: bool = False
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores of a test set; `signatures` say exactly how each was computed.
+
+    `aer` is the alignment error rate at each cross-attention, where the pairs carry a gold alignment.
+    """
+
+    sentences: int
+    bleu: float
+    chrf: float
+    ter: float
+    perplexity: float
+    token_accuracy: float
+    exact: float  # share of outputs equal to their reference
+    signatures: dict[str, str]
+    aer: dict[str, float]
+
+
+def text_scores(
+    outputs: Sequence[str], references: Sequence[str], variant: Variant
+) -> tuple[dict[str, float], dict[str, str]]:
+    """BLEU, chrF and TER by name, and their signatures."""
+    from sacrebleu.metrics import BLEU, CHRF, TER
+
+    metrics = {
+        "bleu": BLEU(tokenize=variant.tokenize, lowercase=variant.lowercase),
+        "chrf": CHRF(lowercase=variant.lowercase),
+        "ter": TER(case_sensitive=not variant.lowercase),
+    }
+    scores, signatures = {}, {}
+    for name, metric in metrics.items():
+        scores[name] = float(metric.corpus_score(list(outputs), [list(references)]).score)
+        signatures[name] = str(metric.get_signature())
+    return scores, signatures
+
+
+def sentence_bleu(output: str, reference: str) -> float:
+    """BLEU of one sentence, smoothed, for lists of the worst and the best."""
+    from sacrebleu.metrics import BLEU
+
+    return float(BLEU(effective_order=True).sentence_score(output, [reference]).score)
+
+
+def evaluate(
+    translator: Translator, pairs: Sequence[Pair], options: SearchConfig, variant: Variant | None = None
+) -> tuple[Scores, list[Translation]]:
+    """Translate the pairs' sources and compare with their targets; where pairs carry an alignment, score that too."""
+    results = list(translator.translate([pair.source for pair in pairs], options))
+    outputs, references = [result.text for result in results], [pair.target for pair in pairs]
+    texts, signatures = text_scores(outputs, references, variant or Variant())
+    forced = forced_scores(translator, pairs)
+    equal = sum(output == reference for output, reference in zip(outputs, references, strict=True))
+    scores = Scores(
+        sentences=len(pairs),
+        bleu=texts["bleu"],
+        chrf=texts["chrf"],
+        ter=texts["ter"],
+        perplexity=math.exp(forced.loss),
+        token_accuracy=100 * forced.accuracy,
+        exact=100 * equal / max(1, len(pairs)),
+        signatures=signatures,
+        aer=alignment_errors(translator, [pair for pair in pairs if pair.alignment is not None]),
+    )
+    return scores, results
+
+
+@dataclass(frozen=True)
+class Forced:
+    """How well references are predicted, each token given the true tokens before it."""
+
+    nats: float = 0.0
+    right: int = 0
+    tokens: int = 0
+
+    def __add__(self, other: Forced) -> Forced:
+        return Forced(self.nats + other.nats, self.right + other.right, self.tokens + other.tokens)
+
+    @property
+    def loss(self) -> float:
+        return self.nats / max(1, self.tokens)
+
+    @property
+    def accuracy(self) -> float:
+        return self.right / max(1, self.tokens)
+
+
+@torch.inference_mode()
+def forced_scores(translator: Translator, pairs: Sequence[Pair], batch_tokens: int = 4096) -> Forced:
+    """Loss (in nats, not smoothed) and accuracy per target token. What is too long for the model is cut off."""
+    model, limit = translator.model, (translator.model.max_length or 10**9) - 1
+    sources = [row[:limit] for row in translator.tokenizer.encode_batch([pair.source for pair in pairs])]
+    targets = [row[:limit] for row in translator.tokenizer.encode_batch([pair.target for pair in pairs])]
+    lengths = np.array([(len(s) + 1, len(t) + 1) for s, t in zip(sources, targets, strict=True)]).reshape(-1, 2)
+    total = Forced()
+    for rows in plan(lengths, batch_tokens=batch_tokens, shuffle=False):
+        batch = make_batch([sources[row] for row in rows], [targets[row] for row in rows]).to(translator.device)
+        answers = batch.target[:, 1:]
+        real = answers != PAD
+        logits = model.output(model(batch.source, batch.target[:, :-1])[real]).float()  # (N, V)
+        nats = F.cross_entropy(logits, answers[real], reduction="sum").item()
+        total += Forced(nats, int((logits.argmax(dim=-1) == answers[real]).sum()), batch.tokens)
+    return total

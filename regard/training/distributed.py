@@ -1,0 +1,68 @@
+"""Several processes that train one model (`torchrun`); a single process is the case of one rank."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from regard.errors import UserError
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Who we are among how many, and where our model lives."""
+
+    rank: int
+    size: int
+    device: torch.device
+
+    @property
+    def first(self) -> bool:
+        return self.rank == 0
+
+    def gather(self, mine: Any) -> list[Any]:
+        """What each rank has, in order, known to all."""
+        if self.size == 1:
+            return [mine]
+        everyone: list[Any] = [None] * self.size
+        dist.all_gather_object(everyone, mine)
+        return everyone
+
+    def wait(self) -> None:
+        if self.size > 1:
+            dist.barrier()
+
+    def close(self) -> None:
+        if self.size > 1:
+            dist.destroy_process_group()
+
+
+def join(device: str = "auto") -> Ranks:
+    """Joins the processes that `torchrun` started, or stands alone."""
+    size, rank, local = (int(os.environ.get(name, default)) for name, default in _TORCHRUN)
+    chosen = pick_device(device, local)
+    if size > 1:
+        dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
+    return Ranks(rank, size, chosen)
+
+
+_TORCHRUN = (("WORLD_SIZE", "1"), ("RANK", "0"), ("LOCAL_RANK", "0"))
+
+
+def pick_device(name: str, local_rank: int = 0) -> torch.device:
+    """`auto` is a GPU when there is one. A device that is not there is an error that says what is."""
+    if name == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda", local_rank)
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"device = {name!r}: cannot be used here ({reason}); try 'auto' or 'cpu'") from None
+    return device

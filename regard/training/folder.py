@@ -1,0 +1,181 @@
+"""A run is a folder. Here are the names of its files, and the only ways to write them: whole, or not at all.
+
+config.yaml         all settings, each with where it came from
+tokenizer.json      the vocabulary
+model.safetensors   the best weights so far
+metrics.jsonl       one line for each report of the training
+curve.svg           the learning curve
+scores.json         the final scores on held-out sentences
+data/               the tokenised examples and the held-out sentences
+training/           checkpoints to resume from: the last two
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from regard.errors import UserError
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a training stands, beside its tensors: all that the next step depends on."""
+
+    step: int = 0
+    epoch: int = 0
+    position: int = 0  # micro-batches of the epoch already used
+    best: tuple[float, float] | None = None
+    best_step: int = 0
+    waited: int = 0  # validations since the best
+    seconds: float = 0.0
+    metrics_bytes: int = 0  # how much of metrics.jsonl belongs to this state
+    done: bool = False
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        return self.path / "config.yaml"
+
+    @property
+    def tokenizer(self) -> Path:
+        return self.path / "tokenizer.json"
+
+    @property
+    def model(self) -> Path:
+        return self.path / "model.safetensors"
+
+    @property
+    def metrics(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    @property
+    def curve(self) -> Path:
+        return self.path / "curve.svg"
+
+    @property
+    def scores(self) -> Path:
+        return self.path / "scores.json"
+
+    @property
+    def data(self) -> Path:
+        return self.path / "data"
+
+    def checkpoints(self) -> list[Path]:
+        """The newest first."""
+        return sorted((self.path / "training").glob("step-*.safetensors"), reverse=True)
+
+    def create(self) -> None:
+        """Makes the folder; an answer at once when it cannot be written."""
+        try:
+            (self.path / "training").mkdir(parents=True, exist_ok=True)
+            with atomic(self.path / "training" / ".writable") as probe:
+                probe.touch()
+            (self.path / "training" / ".writable").unlink()
+        except OSError as error:
+            raise UserError(f"{self.path}: cannot be written ({error.strerror}); choose another --out") from None
+
+    def save_checkpoint(self, progress: Progress, tensors: Mapping[str, Tensor]) -> None:
+        path = self.path / "training" / f"step-{progress.step:09d}.safetensors"
+        save_tensors(path, tensors, {"progress": json.dumps(asdict(progress))})
+        for old in self.checkpoints()[2:]:
+            old.unlink()
+
+    def load_checkpoint(self) -> tuple[Progress, dict[str, Tensor], list[str]] | None:
+        """The newest checkpoint that can be read, and a warning for each newer one that cannot."""
+        warnings = []
+        for path in self.checkpoints():
+            try:
+                tensors, about = load_tensors(path)
+                read = json.loads(about["progress"])
+            except (UserError, KeyError, ValueError) as error:
+                warnings.append(f"{error}; using the checkpoint before it")
+                continue
+            best = None if read["best"] is None else tuple(read["best"])
+            return Progress(**{**read, "best": best}), tensors, warnings
+        if warnings:
+            raise UserError("no checkpoint can be read:\n" + "\n".join(w.partition("; using")[0] for w in warnings))
+        return None
+
+
+@contextlib.contextmanager
+def atomic(path: Path) -> Iterator[Path]:
+    """Gives a temporary path to write to; on success it takes the name `path`, safely on disk, else it is removed."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
+        temporary.replace(path)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    with atomic(path) as temporary:
+        temporary.write_text(text, encoding="utf8")
+
+
+def save_tensors(path: Path, tensors: Mapping[str, Tensor], about: dict[str, str]) -> None:
+    flat = {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}
+    try:
+        with atomic(path) as temporary:
+            save_file(flat, temporary, about)
+    except (OSError, SafetensorError) as error:
+        full = getattr(error, "errno", None) == errno.ENOSPC or "No space left" in str(error)
+        reason = "the disk is full" if full else str(error)
+        raise UserError(
+            f"{path}: could not be saved ({reason}). What was saved before is intact: make room, then resume"
+        ) from None
+
+
+def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Tensors and what is written about them. Never a pickle."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"{path}: damaged or cut short ({error})") from None
+
+
+def weights_of(model: nn.Module) -> dict[str, Tensor]:
+    """The weights by name; tied ones once."""
+    return {name: weight.detach() for name, weight in model.named_parameters()}
+
+
+@torch.no_grad()
+def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Fills the model; a name or a shape that does not fit is an error that lists them."""
+    own = dict(model.named_parameters())
+    wrong = [f"missing {name}" for name in own if name not in tensors]
+    wrong += [f"unknown {name}" for name in tensors if name not in own]
+    wrong += [
+        f"{name} is {tuple(tensors[name].shape)}, expected {tuple(weight.shape)}"
+        for name, weight in own.items()
+        if name in tensors and tensors[name].shape != weight.shape
+    ]
+    if wrong:
+        raise UserError(f"{path}: the weights do not fit the model of config.yaml: {'; '.join(wrong[:5])}")
+    for name, weight in own.items():
+        weight.copy_(tensors[name])
