@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from regard.nn.record import AttentionRecord, Weights
 
 # From paper to ink in one hue: CIE lightness falls by the same step from each stop to the next, so equal differences
-# in weight look equal, in grey and to colour-blind readers too.
+# in weight look equal, also in grey and to colour-blind readers.
 INK = (
     *("#fffdf8", "#e4e9f1", "#c9d5ea", "#afc1e1", "#97aed7", "#809acb", "#6b87bc"),
     *("#5874aa", "#476297", "#385182", "#2b406c", "#1e3056", "#112042"),
@@ -41,8 +41,7 @@ PAPER, TEXT, SOFT, RULE = INK[0], "#0d1426", "#5b6275", "#d9d5cb"
 FORMATS = (".svg", ".png", ".pdf")
 
 # Lengths are in inches, type sizes in points.
-_MARGIN, _CELL, _SIDE, _BETWEEN = 0.3, 0.42, 12.0, 0.16
-_TITLE, _SMALL = 13.0, 9.0
+_MARGIN, _CELL, _SIDE, _BETWEEN, _TITLE, _SMALL = 0.3, 0.42, 12.0, 0.16, 13.0, 9.0
 
 
 def heatmap(
@@ -127,9 +126,9 @@ def save(figure: Figure, path: Path | str) -> None:
 
         texts = [text for text in figure.findobj(Text) if isinstance(text, Text)]
         missing = covering(text.get_text() for text in texts).missing
-        # Journals want TrueType (42) in a PDF; matplotlib labels other outlines, such as Noto CJK's, wrongly that way.
-        truetype = is_truetype({family for text in texts for family in text.get_fontfamily()})
-        matplotlib.rcParams["pdf.fonttype"] = 42 if truetype else 3
+        # matplotlib would declare PostScript outlines, such as Noto CJK's, as TrueType: those it draws as shapes (3).
+        if kind == ".pdf" and not is_truetype({family for text in texts for family in text.get_fontfamily()}):
+            matplotlib.rcParams["pdf.fonttype"] = 3
         figure.savefig(page, format=kind[1:], dpi=200, metadata=undated)
     if missing and kind != ".svg":
         warnings.warn(f"{path}: {advice(missing)}", UserWarning, stacklevel=2)
@@ -224,8 +223,7 @@ class _Sheet:
         self, x: float, y: float, wide: float, high: float, matrix: Weights, scale: float, rules: bool = False
     ) -> None:
         """The weights as ink, in a thin frame; with `rules`, light lines between the cells."""
-        rows, columns = matrix.shape
-        x, y = round(x, 2), round(y, 2)  # on whole pixels, so that the edges are sharp
+        (rows, columns), x, y = matrix.shape, round(x, 2), round(y, 2)  # whole pixels, so that the edges are sharp
         right, bottom = x + columns * wide, y + rows * high
         self.axes.imshow(matrix, cmap=ink(), vmin=0, vmax=scale, extent=(x, right, bottom, y), aspect="auto", zorder=1)
         if rules:
@@ -238,8 +236,9 @@ class _Sheet:
     def numbers(self, x: float, y: float, wide: float, high: float, matrix: Weights, scale: float) -> None:
         for row, column in np.argwhere(matrix >= 0.05):
             weight = float(matrix[row, column])
+            color = PAPER if weight > scale / 2 else TEXT  # whichever stands out
             at = x + (column + 0.5) * wide, y + (row + 0.5) * high
-            self.text(*at, f"{weight:.2f}", 7.5, legible(weight / scale), horizontal="center")
+            self.text(*at, f"{weight:.2f}", 7.5, color, horizontal="center")
 
     def labels(self, x: float, y: float, cell: float, labels: Labels) -> None:
         """The tokens on the left of the matrix whose corner is (x, y), or above it."""
@@ -273,18 +272,13 @@ def ink() -> LinearSegmentedColormap:
     return LinearSegmentedColormap.from_list("ink", list(INK), N=512)
 
 
-def legible(darkness: float) -> str:
-    """The colour of a number on a cell: whichever of text and paper stands out more there."""
-    return PAPER if darkness > 0.5 else TEXT
-
-
 def _scale(*weights: Weights) -> float:
     """Where full ink stands: at 1, or where no weight reaches 0.5, at the next round number above the largest."""
     top = max(float(np.max(matrix, initial=0.0, where=np.isfinite(matrix))) for matrix in weights)
     if top <= 0 or top >= 0.5:
         return 1.0
     unit = 10.0 ** math.floor(math.log10(top))
-    return next(step * unit for step in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10) if step * unit >= top)
+    return next(step * unit for step in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10) if step * unit >= top * (1 - 1e-6))
 
 
 def _caption(site: str, head: int | None, heads: int) -> str:

@@ -145,7 +145,11 @@ def is_truetype(families: Iterable[str]) -> bool:
     from fontTools.ttLib import TTFont  # type: ignore[import-untyped]
 
     faces = [_faces()[family] for family in families if family in _faces()]
-    return all(TTFont(face.fname, fontNumber=face.index, lazy=True).sfntVersion != "OTTO" for face in faces)
+    for face in faces:
+        with TTFont(face.fname, fontNumber=face.index, lazy=True) as font:
+            if font.sfntVersion == "OTTO":
+                return False
+    return True
 
 
 def _draws_something(character: str) -> bool:
@@ -228,6 +232,7 @@ def house() -> Iterator[None]:
         matplotlib.rcdefaults()
         matplotlib.rcParams["font.sans-serif"] = list(PREFERRED)  # where an SVG viewer goes on looking
         matplotlib.rcParams["svg.fonttype"] = "none"  # text stays text
+        matplotlib.rcParams["pdf.fonttype"] = 42  # TrueType, as journals ask
         matplotlib.rcParams["svg.hashsalt"] = "regard"  # same record, same bytes
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")  # `save` says it once, and what to do
         yield

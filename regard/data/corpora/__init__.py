@@ -32,7 +32,7 @@ CORPORA: dict[str, Corpus] = {
         ),
         Corpus(
             "dates",
-            "Dates written in thirty ways to ISO, the fifth of March 2024 to 2024-03-05 (20,000 pairs).",
+            'Dates written in many ways to ISO: "the fifth of March 2024" to 2024-03-05 (20,000 pairs).',
             {split: partial(_dates.dates, split) for split in _dates.SIZES},
             {"tokenizer.kind": "char"},
         ),

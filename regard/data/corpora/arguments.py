@@ -28,7 +28,7 @@ def choose_subject(draw: Draw, classes: frozenset[str], negated: bool = False, p
     if "person" in classes and draw.chance(0.05):
         return _couple(draw)
     noun = draw.choice(nouns_of(classes))
-    if noun.classes & _OWNABLE and draw.chance(0.08):
+    if noun.classes & _OWNABLE and draw.chance(0.14):
         return _owned(draw, noun)
     if draw.chance(0.04):
         subject = noun_phrase(draw, noun, determiner="the")
@@ -153,7 +153,7 @@ def add_object(
 def _thing(draw: Draw, noun: Noun, verb: Verb, negated: bool, plain: bool) -> Nominal:
     if verb.kind == "g" and noun.classes & {"food", "mass", "drink", "pet", "book", "press"} and draw.chance(0.75):
         return noun_phrase(draw, noun, determiner="kind", plural=1, adjective=0.3)
-    if noun.classes & _OWNABLE and not plain and draw.chance(0.06):
+    if noun.classes & _OWNABLE and not plain and draw.chance(0.1):
         return _owned(draw, noun)
     if not plain and not negated and not noun.classes & {"person", "pet", "wild"} and draw.chance(0.04):
         thing = noun_phrase(draw, noun, determiner="the")

@@ -1,0 +1,77 @@
+"""What tests share: small models of every family, and a cache of their own."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from regard.models import build, parse_model
+from regard.models.base import EncoderDecoder
+
+VOCABULARY = 23
+PAD, UNK, BOS, EOS = range(4)
+
+_TRANSFORMER = {
+    "kind": "transformer",
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "width": 16,
+    "inner": 24,
+    "heads": 2,
+    "max_length": 64,
+}
+_RNN = {"embedding": 12, "width": 16}
+
+VARIANTS: dict[str, dict[str, object]] = {
+    "transformer": _TRANSFORMER,
+    "transformer, post-norm, learned positions": {**_TRANSFORMER, "norm": "post", "positions": "learned"},
+    "transformer, window": {**_TRANSFORMER, "window": 2},
+    "transformer, untied": {**_TRANSFORMER, "share_embeddings": False, "tie_output": False, "activation": "gelu"},
+    "transformer, binary positions": {**_TRANSFORMER, "positions": "binary", "position_join": "concatenate"},
+    "transformer, index positions": {**_TRANSFORMER, "positions": "index"},
+    "transformer, no positions": {**_TRANSFORMER, "positions": "none"},
+    "transformer, additive": {**_TRANSFORMER, "score": "additive"},
+    "transformer, cosine": {**_TRANSFORMER, "score": "cosine"},
+    "rnn": {"kind": "rnn", **_RNN},
+    "rnn, lstm": {"kind": "rnn", "cell": "lstm", "layers": 2, "reverse_source": True, "repeat_summary": False, **_RNN},
+    "rnn, both ways": {"kind": "rnn", "both_ways": True, **_RNN},
+    "rnn-attention": {"kind": "rnn-attention", **_RNN},
+    **{
+        f"rnn-attention, {score}": {"kind": "rnn-attention", "score": score, **_RNN}
+        for score in ("dot", "scaled-dot", "general", "concat", "cosine")
+    },
+    **{
+        f"rnn-attention, {query} {context}{' fed' if fed else ''}": {
+            "kind": "rnn-attention",
+            "query": query,
+            "context": context,
+            "input_feeding": fed,
+            **_RNN,
+        }
+        for query in ("previous", "current")
+        for context in ("input", "concatenate", "add")
+        for fed in (False, True)
+    },
+    "rnn-attention, luong lstm": {
+        "kind": "rnn-attention", "cell": "lstm", "layers": 2, "query": "current", "context": "concatenate",
+        "score": "general", "input_feeding": True, **_RNN,
+    },
+}  # fmt: skip
+
+
+def small_model(variant: str, seed: int = 0) -> EncoderDecoder:
+    torch.manual_seed(seed)
+    return build(parse_model(VARIANTS[variant]), VOCABULARY).eval()
+
+
+@pytest.fixture(params=VARIANTS)
+def model(request: pytest.FixtureRequest) -> EncoderDecoder:
+    return small_model(request.param)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Tests neither read nor fill the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REGARD_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
