@@ -2,7 +2,7 @@
 # make test   the tests; test-all adds the slow ones; lint checks style and types
 PYTHON ?= python3
 BIN := .venv/bin
-MODEL ?= transformer-tiny
+MODEL ?= transformer-micro
 
 .PHONY: demo test test-all lint bench clean
 

@@ -1,9 +1,11 @@
 """What tests share: small models of every family, and a cache of their own."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
+from small_runs import pair
 
 from regard.models import build, parse_model
 from regard.models.base import EncoderDecoder
@@ -75,3 +77,10 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("REGARD_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(scope="session")
+def pairs_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("pairs") / "pairs.tsv"
+    path.write_text("".join(f"{s}\t{t}\n" for s, t in map(pair, range(300))), encoding="utf8")
+    return path

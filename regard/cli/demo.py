@@ -11,7 +11,7 @@ SENTENCES = ("The white cat is sleeping.", "The white cat is not sleeping.", "My
 
 
 def demo(
-    model: Annotated[str, typer.Option(help="Such as transformer-tiny or rnn-attention.")] = "transformer-tiny",
+    model: Annotated[str, typer.Option(help="Such as transformer-micro or rnn-attention.")] = "transformer-micro",
     out: Annotated[Path | None, typer.Option(help="Folder for the run; by default runs/demo-MODEL.")] = None,
 ) -> None:
     """Train a translator from English to French, score it, and look at its attention. About three minutes."""

@@ -41,7 +41,11 @@ def evaluate(
         given = {**search.model_dump(), "beam": beam, "method": "greedy" if beam == 1 else "beam"}
         search = validated(SearchConfig, given, "decode.")
     variant = Variant(tokenize, lowercase)
-    sets = {"file": opened.read(files, columns.split(",") if columns else None)} if files else opened.held_out()
+    sets = (
+        {Path(files[0]).name: opened.read(files, columns.split(",") if columns else None)}
+        if files
+        else opened.held_out()
+    )
     scores = {}
     with output(out) as file:
         for name, pairs in sets.items():

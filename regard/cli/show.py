@@ -16,22 +16,22 @@ _COLUMNS = {
     "bleu": ("BLEU", "{:.1f}"),
     "chrf": ("chrF", "{:.1f}"),
     "ter": ("TER", "{:.1f}"),
-    "exact": ("exact", "{:.0f}%"),
-    "perplexity": ("perplexity", "{:.2f}"),
-    "token_accuracy": ("tokens right", "{:.1f}%"),
+    "exact": ("exact", "{:.1f}%"),
+    "perplexity": ("perpl.", "{:.2f}"),
+    "token_accuracy": ("tokens", "{:.1f}%"),
 }
 
 
 def score_table(scores: Mapping[str, Mapping[str, Any]]) -> Table:
-    """One row per test set; the alignment error, where it is known, at the cross-attention that aligns best."""
+    """One row per test set. AER, the alignment error rate, is that of the cross-attention that aligns best."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("test set")
-    table.add_column("sentences", justify="right")
+    table.add_column("pairs", justify="right")
     for title, _ in _COLUMNS.values():
         table.add_column(title, justify="right")
     aligned = any(row["aer"] for row in scores.values())
     if aligned:
-        table.add_column("align. err.", justify="right")
+        table.add_column("AER", justify="right")
     for name, row in scores.items():
         cells = [style.format(row[key]) for key, (_, style) in _COLUMNS.items()]
         if aligned:

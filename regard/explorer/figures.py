@@ -55,11 +55,12 @@ def heatmap(
     rows, columns = matrix.shape
     cell = min(_CELL, _SIDE / max(rows, columns))
     wide, high = (max(cell, min(_CELL, 3 / count)) for count in (columns, rows))  # a thin strip stays visible
-    caption = _caption(site, head, len(record.weights[site]))
+    held = record[site]
+    caption = _caption(site, head, len(held.numbers))
     with house():
         sheet = _Sheet()
-        queries = Labels.fit(record.queries[site], high)
-        keys = Labels.fit(record.keys[site], wide, top=True)
+        queries = Labels.fit(held.queries.tokens, high)
+        keys = Labels.fit(held.keys.tokens, wide, top=True)
         if (every := max(queries.every, keys.every)) > 1:
             caption += f" · one token in {every} is named"
         left = _MARGIN + queries.depth
@@ -76,42 +77,44 @@ def heatmap(
 
 def grid(record: AttentionRecord, *, sites: str = "*", title: str | None = None) -> Figure:
     """Small multiples on one scale: a row for each site that matches the pattern `sites`, a column for each head."""
-    kept = [site for site in record.sites if fnmatchcase(site, sites) and record.weights[site].size]
+    kept = {site: held for site, held in record.sites.items() if fnmatchcase(site, sites) and held.weights.size}
     if not kept:
         raise UserError(f"sites = {sites!r}: matches nothing{nearest(sites, record.sites)}")
-    heads = max(len(record.weights[site]) for site in kept)
-    longest = {site: max(record.weights[site].shape[1:]) for site in kept}
-    side = max(0.4, min(1.6, 20 / heads, 30 / len(kept)))  # of a panel
+    numbers = max((held.numbers for held in kept.values()), key=len)
+    longest = {site: max(held.weights.shape[1:]) for site, held in kept.items()}
+    side = max(0.4, min(1.6, 20 / len(numbers), 30 / len(kept)))  # of a panel
     common = min(0.17, side / max(longest.values()))
     cells = {site: max(common, min(0.17, side / 2 / longest[site])) for site in kept}  # a short site stays visible
     named = {site for site in kept if cells[site] * 72 >= TINY * LEADING}  # the others are too small for words
-    slot = max(0.45, *(len(record.keys[site]) * cells[site] for site in kept)) + _BETWEEN
+    slot = max(0.45, *(len(held.keys.tokens) * cells[site] for site, held in kept.items())) + _BETWEEN
+
+    def fit(site: str, tokens: list[str], top: bool = False) -> Labels:
+        return Labels.fit(tokens if site in named else [], cells[site], top=top, largest=7.5)
+
     with house():
         sheet = _Sheet()
-        queries = {
-            site: Labels.fit(record.queries[site] if site in named else [], cells[site], largest=7.5) for site in kept
-        }
+        queries = {site: fit(site, held.queries.tokens) for site, held in kept.items()}
         left = _MARGIN + max(width(site, _SMALL, covering(site).families) for site in kept) + _BETWEEN
         left += max(labels.depth for labels in queries.values())
-        y = sheet.header(title, "", left + heads * slot)
-        for column, head in enumerate(record.heads or range(heads)):
-            sheet.text(left + column * slot, y, f"head {head}", _SMALL, SOFT, vertical="top")
+        y = sheet.header(title, "", left + len(numbers) * slot)
+        for column, number in enumerate(numbers):
+            sheet.text(left + column * slot, y, f"head {number}", _SMALL, SOFT, vertical="top")
         y += _SMALL / 72 * LEADING + GAP
-        scale = _scale(*(record.weights[site] for site in kept))
+        scale = _scale(*(held.weights for held in kept.values()))
         before: list[str] | None = None
-        for site in kept:
-            cell, fresh = cells[site], record.keys[site] != before  # the columns are named where they change
-            keys = Labels.fit(record.keys[site] if site in named and fresh else [], cell, top=True, largest=7.5)
+        for site, held in kept.items():
+            cell, tokens = cells[site], held.keys.tokens
+            keys = fit(site, tokens if tokens != before else [], top=True)  # the columns are named where they change
             y += keys.depth
             if before is None:
-                sheet.bar(left + heads * slot, y, 1.6, scale)
-            for column, matrix in enumerate(record.weights[site]):
+                sheet.bar(left + len(numbers) * slot, y, 1.6, scale)
+            for column, matrix in enumerate(held.weights):
                 sheet.panel(left + column * slot, y, cell, cell, matrix, scale)
                 sheet.labels(left + column * slot, y, cell, keys)
-            high = len(record.queries[site]) * cell
+            high = len(held.queries.tokens) * cell
             sheet.labels(left, y, cell, queries[site])
             sheet.text(_MARGIN, y + high / 2, site, _SMALL)
-            before, y = record.keys[site], y + max(high, _SMALL / 72) + _BETWEEN
+            before, y = tokens, y + max(high, _SMALL / 72) + _BETWEEN
         return sheet.finish()
 
 

@@ -46,9 +46,7 @@ def _visible(character: str) -> str:
     if character in _CONTROLS:
         return _CONTROLS[character]
     category, code = unicodedata.category(character), ord(character)
-    if category == "Cc":
-        return chr(0x2400 + code) if code < 0x20 else "␡" if code == 0x7F else "�"
-    if category == "Cs" or code & 0xFFFE == 0xFFFE:  # lone surrogates and non-characters cannot be written to a file
+    if category in ("Cc", "Cs") or code & 0xFFFE == 0xFFFE:  # controls, lone surrogates and non-characters
         return "�"
     if category == "Cf" and character not in _JOINERS and not 0xE0020 <= code <= 0xE007F:
         return ""

@@ -1,5 +1,7 @@
-"""The registry of models: one line each. A name is a family (`transformer`) or a family and a size
-(`transformer-base`)."""
+"""The registry of models: one line each.
+
+A name is a family and a size (`transformer-base`), or a family alone, which stands for its size for a laptop.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +20,7 @@ class Family:
     config: type[ModelConfig]
     model: Callable[[Any, int], EncoderDecoder]
     sizes: Mapping[str, Mapping[str, object]]
+    default: str = "tiny"
 
 
 MODELS: dict[str, Family] = {
@@ -34,9 +37,7 @@ def model_names() -> list[str]:
 def named(name: str) -> dict[str, object]:
     """The settings that a model's name stands for: `transformer-tiny` -> kind, size and the size's values."""
     for kind, family in MODELS.items():
-        if name == kind:
-            return {"kind": kind}
-        size = name.removeprefix(f"{kind}-")
+        size = family.default if name == kind else name.removeprefix(f"{kind}-")
         if size in family.sizes and size != name:
             return {"kind": kind, "size": size, **family.sizes[size]}
     raise UserError(f"model = {name!r}: unknown{nearest(name, model_names())}")

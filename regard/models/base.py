@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 
 import torch
@@ -35,16 +36,21 @@ class EncoderDecoder(nn.Module, ABC):
         """One target token for each row (B,) -> the logits of the next (B, V), and the state after it."""
 
 
-def embedding(vocabulary: int, width: int, pad: int) -> nn.Embedding:
-    """Token embeddings, small enough to serve as the output projection too; padding is the zero vector."""
-    table = nn.Embedding(vocabulary, width, padding_idx=pad)
-    nn.init.normal_(table.weight, std=width**-0.5)
-    with torch.no_grad():
-        table.weight[pad].zero_()
-    return table
+class Embedding(nn.Embedding):
+    """Token embeddings times √M (Vaswani 2017, section 3.4): as inputs they have the size of 1, while the table itself
+    is small enough to serve as the output projection. Padding is the zero vector."""
+
+    def __init__(self, vocabulary: int, width: int, pad: int) -> None:
+        super().__init__(vocabulary, width, padding_idx=pad)
+        nn.init.normal_(self.weight, std=width**-0.5)
+        with torch.no_grad():
+            self.weight[pad].zero_()
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return super().forward(ids) * math.sqrt(self.embedding_dim)
 
 
-def output_projection(table: nn.Embedding, width: int, tied: bool) -> nn.Linear:
+def output_projection(table: Embedding, width: int, tied: bool) -> nn.Linear:
     """Logits from (M): the embedding table itself when tied (Press 2017), else a matrix of its own."""
     output = nn.Linear(width, table.num_embeddings)
     nn.init.zeros_(output.bias)

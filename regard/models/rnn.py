@@ -21,7 +21,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from regard.config import ModelConfig
-from regard.models.base import EncoderDecoder, embedding, output_projection
+from regard.models.base import Embedding, EncoderDecoder, output_projection
+from regard.nn.dropout import Dropout
 from regard.nn.record import Recording
 from regard.nn.recurrent import Bridge, Cell, Hidden, Recurrent
 from regard.nn.state import State
@@ -57,7 +58,7 @@ class RNN(EncoderDecoder):
     def __init__(self, config: RNNConfig, vocabulary: int) -> None:
         super().__init__()
         self.config = config
-        self.embedding = embedding(vocabulary, config.embedding, config.pad)
+        self.embedding = Embedding(vocabulary, config.embedding, config.pad)
         self.encoder = Recurrent(
             config.cell,
             config.embedding,
@@ -73,7 +74,7 @@ class RNN(EncoderDecoder):
             config.cell, config.embedding + shown, config.width, layers=config.layers, dropout=config.dropout
         )
         self.readout = nn.Linear(config.width + config.embedding + shown, config.embedding)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.output = output_projection(self.embedding, config.embedding, config.tie_output)
 
     def forward(self, source: Tensor, target: Tensor, *, record: Recording | None = None) -> Tensor:

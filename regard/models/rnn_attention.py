@@ -17,7 +17,7 @@ Site: `decoder.cross`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -25,8 +25,9 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from regard.config import ModelConfig
-from regard.models.base import EncoderDecoder, embedding, output_projection
+from regard.models.base import Embedding, EncoderDecoder, output_projection
 from regard.nn.attention import SCORES, attention, padding_mask
+from regard.nn.dropout import Dropout
 from regard.nn.record import Recording
 from regard.nn.recurrent import Bridge, Cell, Hidden, Recurrent
 from regard.nn.state import State
@@ -67,7 +68,7 @@ class RNNAttentionState(State):
     key: Tensor  # the memory as the score function compares it
     mask: Tensor
     hidden: Hidden
-    readout: Tensor  # (B, E), of the step before, for input feeding
+    readout: Tensor  # (B, 1, E), of the step before, for input feeding
 
 
 class RNNAttention(EncoderDecoder):
@@ -75,7 +76,7 @@ class RNNAttention(EncoderDecoder):
         super().__init__()
         self.config = config
         width, inputs = config.width, config.embedding
-        self.embedding = embedding(vocabulary, inputs, config.pad)
+        self.embedding = Embedding(vocabulary, inputs, config.pad)
         self.encoder = Recurrent(
             config.cell, inputs, width // 2, layers=config.layers, both_ways=True, dropout=config.dropout
         )
@@ -91,20 +92,28 @@ class RNNAttention(EncoderDecoder):
         self.readout = nn.Linear(
             {"input": width + width + inputs, "concatenate": width + width, "add": width}[config.context], inputs
         )
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.output = output_projection(self.embedding, inputs, config.tie_output)
 
     def forward(self, source: Tensor, target: Tensor, *, record: Recording | None = None) -> Tensor:
         state = self.start(source)
         embedded = self.dropout(self.embedding(target))
-        waits = self.config.query == "previous" or self.config.context == "input" or self.config.input_feeding
-        if not waits:  # no step needs what the step before it attended to: all of them at once
-            return self._advance(embedded, state, record)[0]
-        outputs = []
+        config = self.config
+        if config.query == "current" and config.context != "input" and not config.input_feeding:
+            # No step needs what the step before it attended to: all of them at once.
+            output, context, _ = self._advance(embedded, state, record)
+            return self._read(output, context, embedded)
+        outputs, contexts, readouts = [], [], []
         for word in embedded.split(1, dim=1):
-            output, state = self._advance(word, state, record)
+            output, context, hidden = self._advance(word, state, record)
             outputs.append(output)
-        return torch.cat(outputs, dim=1)
+            contexts.append(context)
+            if config.input_feeding:
+                readouts.append(self._read(output, context, word))
+            state = replace(state, hidden=hidden, readout=readouts[-1] if readouts else state.readout)
+        if config.input_feeding:
+            return torch.cat(readouts, dim=1)
+        return self._read(torch.cat(outputs, dim=1), torch.cat(contexts, dim=1), embedded)
 
     def start(self, source: Tensor) -> RNNAttentionState:
         lengths = (source != self.config.pad).sum(dim=1)
@@ -112,36 +121,42 @@ class RNNAttention(EncoderDecoder):
         memory = self.dropout(memory)
         hidden = self.bridge(last.hidden[:, -2:].flatten(1))  # the last states of the top layer, both ways
         key = self.score.key(memory[:, None])
-        readout = memory.new_zeros(len(source), self.config.embedding)
+        readout = memory.new_zeros(len(source), 1, self.config.embedding)
         return RNNAttentionState(memory, key, padding_mask(source, self.config.pad), hidden, readout)
 
     def step(self, ids: Tensor, state: State) -> tuple[Tensor, RNNAttentionState]:
         assert isinstance(state, RNNAttentionState), f"an RNN's state, not {type(state).__name__}"
-        hidden, state = self._advance(self.dropout(self.embedding(ids[:, None])), state)
-        logits: Tensor = self.output(hidden[:, 0])
-        return logits, state
+        embedded = self.dropout(self.embedding(ids[:, None]))
+        output, context, hidden = self._advance(embedded, state)
+        readout = self._read(output, context, embedded)
+        logits: Tensor = self.output(readout[:, 0])
+        return logits, replace(state, hidden=hidden, readout=readout)
 
     def _advance(
         self, embedded: Tensor, state: RNNAttentionState, record: Recording | None = None
-    ) -> tuple[Tensor, RNNAttentionState]:
-        """Read embedded target tokens (B, T, E) -> readouts (B, T, E) and the state after the last of them."""
+    ) -> tuple[Tensor, Tensor, Hidden]:
+        """Embedded target tokens (B, T, E) -> the cell's outputs and the contexts (B, T, M), and its last state."""
         config = self.config
-        inputs = [embedded, state.readout[:, None]] if config.input_feeding else [embedded]
-        context = None
-        if config.query == "previous":
-            context = self._look(state.hidden.top[:, None], state, record)
-            inputs += [context] if config.context == "input" else []
-        outputs, hidden = self.decoder(torch.cat(inputs, dim=-1), state.hidden)
-        if context is None:
+        inputs = [embedded, state.readout] if config.input_feeding else [embedded]
+        if config.query == "current":
+            outputs, hidden = self.decoder(torch.cat(inputs, dim=-1), state.hidden)
             context = self._look(outputs, state, record)
             if config.context == "input":
                 outputs, hidden = self.second(context, hidden)
-        if config.context == "add":
+            return outputs, context, hidden
+        context = self._look(state.hidden.top[:, None], state, record)
+        inputs += [context] if config.context == "input" else []
+        outputs, hidden = self.decoder(torch.cat(inputs, dim=-1), state.hidden)
+        return outputs, context, hidden
+
+    def _read(self, outputs: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
+        """What the output projection sees: (B, T, E)."""
+        if self.config.context == "add":
             combined = outputs + self.context(context)
         else:
-            combined = torch.cat([outputs, context, *([embedded] if config.context == "input" else [])], dim=-1)
-        read = self.dropout(torch.tanh(self.readout(self.dropout(combined))))
-        return read, RNNAttentionState(state.memory, state.key, state.mask, hidden, read[:, -1])
+            combined = torch.cat([outputs, context, *([embedded] if self.config.context == "input" else [])], dim=-1)
+        read: Tensor = self.dropout(torch.tanh(self.readout(self.dropout(combined))))
+        return read
 
     def _look(self, query: Tensor, state: RNNAttentionState, record: Recording | None) -> Tensor:
         """The context vectors for queries (B, T, M): (B, T, M). One head."""

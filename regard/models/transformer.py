@@ -17,7 +17,6 @@ Sites: `encoder.{layer}.self`, `decoder.{layer}.self`, `decoder.{layer}.cross`.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -25,8 +24,9 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from regard.config import ModelConfig
-from regard.models.base import EncoderDecoder, embedding, output_projection
+from regard.models.base import Embedding, EncoderDecoder, output_projection
 from regard.nn.attention import causal_mask, padding_mask, window_mask
+from regard.nn.dropout import Dropout
 from regard.nn.layers import Activation, FeedForward, MultiHeadAttention, NormPlacement, Residual, Stack
 from regard.nn.positions import PositionJoin, PositionKind, Positions
 from regard.nn.record import Recording
@@ -62,6 +62,7 @@ class TransformerConfig(ModelConfig):
 
 
 SIZES: dict[str, dict[str, object]] = {
+    "micro": {"encoder_layers": 2, "decoder_layers": 2, "width": 128, "inner": 256, "heads": 4},
     "tiny": {"encoder_layers": 4, "decoder_layers": 4, "width": 128, "inner": 256, "heads": 4},
     "small": {"encoder_layers": 6, "decoder_layers": 6, "width": 256, "inner": 1024, "heads": 4},
     "base": {"encoder_layers": 6, "decoder_layers": 6, "width": 512, "inner": 2048, "heads": 8},
@@ -131,12 +132,12 @@ class Transformer(EncoderDecoder):
         super().__init__()
         self.config, self.max_length = config, config.max_length
         width = config.width
-        self.target_embedding = embedding(vocabulary, width, config.pad)
+        self.target_embedding = Embedding(vocabulary, width, config.pad)
         share = config.share_embeddings
-        self.source_embedding = self.target_embedding if share else embedding(vocabulary, width, config.pad)
+        self.source_embedding = self.target_embedding if share else Embedding(vocabulary, width, config.pad)
         positions = (config.positions, width, config.max_length, config.position_join)
         self.source_positions, self.target_positions = Positions(*positions), Positions(*positions)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.encoder = Stack[EncoderLayer](EncoderLayer(config) for _ in range(config.encoder_layers))
         self.decoder = Stack[DecoderLayer](DecoderLayer(config) for _ in range(config.decoder_layers))
         pre = config.norm == "pre"
@@ -181,8 +182,8 @@ class Transformer(EncoderDecoder):
         logits: Tensor = self.output(self.decoder_norm(x[:, -1]))
         return logits, TransformerState(state.memory, state.memory_mask, tuple(presents), keys)
 
-    def _embed(self, ids: Tensor, table: nn.Embedding, positions: Positions, first: int = 0) -> Tensor:
-        embedded: Tensor = self.dropout(positions(table(ids) * math.sqrt(self.config.width), first))
+    def _embed(self, ids: Tensor, table: Embedding, positions: Positions, first: int = 0) -> Tensor:
+        embedded: Tensor = self.dropout(positions(table(ids), first))
         return embedded  # (B, T, M)
 
     def _window(self, mask: Tensor) -> Tensor:

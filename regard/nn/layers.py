@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.nn.attention import SCORES, attention
+from regard.nn.dropout import Dropout
 from regard.nn.record import Recording
 from regard.nn.state import KeyValue
 
@@ -97,7 +98,7 @@ class FeedForward(nn.Module):
     def __init__(self, width: int, inner: int, *, activation: Activation = "relu", dropout: float = 0.0) -> None:
         super().__init__()
         self.inner, self.output = nn.Linear(width, inner), nn.Linear(inner, width)
-        self.activation, self.dropout = ACTIVATIONS[activation], nn.Dropout(dropout)
+        self.activation, self.dropout = ACTIVATIONS[activation], Dropout(dropout)
         for linear in (self.inner, self.output):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)
@@ -117,7 +118,7 @@ class Residual(nn.Module):
 
     def __init__(self, width: int, placement: NormPlacement, dropout: float) -> None:
         super().__init__()
-        self.norm, self.placement, self.dropout = nn.LayerNorm(width), placement, nn.Dropout(dropout)
+        self.norm, self.placement, self.dropout = nn.LayerNorm(width), placement, Dropout(dropout)
 
     def before(self, inputs: Tensor) -> Tensor:
         normed: Tensor = self.norm(inputs) if self.placement == "pre" else inputs

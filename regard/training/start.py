@@ -22,8 +22,9 @@ from regard.training.distributed import Ranks, join
 from regard.training.folder import Progress, RunFolder, load_tensors, load_weights, write_text
 from regard.training.interrupt import Interrupt
 from regard.training.loop import Trainer
+from regard.training.memory import keep_freed_memory
 
-DEFAULT_MODEL = "transformer-tiny"
+DEFAULT_MODEL = "transformer"
 
 
 class Interrupted(Exception):  # noqa: N818 - not an error: a person asked for it
@@ -79,7 +80,7 @@ def train(
             _claim(folder, overwrite)
             write_text(folder.config, dump(config, origins))
         ranks.wait()
-        return _run(config, folder, ranks, display if display and ranks.first else SilentDisplay())
+        return _run(config, folder, ranks, display if display and ranks.first else SilentDisplay(), further=False)
     finally:
         ranks.close()
 
@@ -96,7 +97,8 @@ def resume(out: Path, *, settings: Values | None = None, display: Display | None
         if settings and ranks.first:
             write_text(folder.config, dump(config, origins))
         ranks.wait()
-        return _run(config, folder, ranks, display if display and ranks.first else SilentDisplay())
+        silent = SilentDisplay()
+        return _run(config, folder, ranks, display if display and ranks.first else silent, further=bool(settings))
     finally:
         ranks.close()
 
@@ -129,7 +131,8 @@ def _claim(folder: RunFolder, overwrite: bool) -> None:
     folder.create()
 
 
-def _run(config: Config, folder: RunFolder, ranks: Ranks, display: Display) -> RunFolder:
+def _run(config: Config, folder: RunFolder, ranks: Ranks, display: Display, *, further: bool) -> RunFolder:
+    """`further`: a run that had finished was given other settings, and is to go on."""
     kind = task_named(config.task)
     try:
         if ranks.first and not folder.data.is_dir():
@@ -140,7 +143,7 @@ def _run(config: Config, folder: RunFolder, ranks: Ranks, display: Display) -> R
         if ranks.first:
             write_text(folder.tokenizer, (folder.data / "tokenizer.json").read_text(encoding="utf8"))
         display.note(task.summary)
-        progress = _fit(config, task, folder, ranks, display)
+        progress = _fit(config, task, folder, ranks, display, further)
         if not progress.done:
             raise Interrupted(
                 f"Stopped at step {progress.step:,}, all saved. Go on: regard train --resume {folder.path}"
@@ -153,7 +156,8 @@ def _run(config: Config, folder: RunFolder, ranks: Ranks, display: Display) -> R
     return folder
 
 
-def _fit(config: Config, task: Task, folder: RunFolder, ranks: Ranks, display: Display) -> Progress:
+def _fit(config: Config, task: Task, folder: RunFolder, ranks: Ranks, display: Display, further: bool) -> Progress:
+    keep_freed_memory()
     torch.manual_seed(config.train.seed)
     model = build(config.model, task.vocabulary).to(ranks.device)
     count = sum(weight.numel() for weight in model.parameters())
@@ -162,9 +166,9 @@ def _fit(config: Config, task: Task, folder: RunFolder, ranks: Ranks, display: D
     trainer = Trainer(model, task, config.train, folder, ranks)
     for warning in trainer.resume():
         display.note(f"warning: {warning}")
+    if further and trainer.progress.step < config.train.steps:
+        trainer.reopen()
     if trainer.progress.step:
-        if trainer.progress.done and trainer.progress.step < config.train.steps:
-            trainer.reopen()
         display.note(f"Going on from step {trainer.progress.step:,}")
     with Interrupt() as interrupt:
         return trainer.fit(display, interrupt)

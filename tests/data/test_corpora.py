@@ -67,7 +67,7 @@ def test_importing_the_corpora_does_not_import_torch() -> None:
 
 def test_splits_have_their_sizes_and_share_no_source(drawn: dict[tuple[str, str], list[Pair]]) -> None:
     sizes = {
-        "english-french": {"train": 20_000, "valid": 500, "test": 1_000, "unseen": 1_000},
+        "english-french": {"train": 50_000, "valid": 500, "test": 1_000, "unseen": 1_000},
         "dates": {"train": 20_000, "valid": 500, "test": 1_000},
         "reverse": {"train": 10_000, "valid": 300, "test": 500},
         "copy": {"train": 10_000, "valid": 300, "test": 500},

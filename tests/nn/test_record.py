@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from regard.errors import UserError
-from regard.nn.record import AttentionRecord, Axis, Recording, records
+from regard.nn.record import AttentionRecord, Axis, Heads, Recording, records
 
 QUERIES, KEYS = ["Le", "ch", "at", "."], ["The", "wh", "ite", "c", "at"]
 QUERY_WORDS, KEY_WORDS = [[0], [1, 2], [3]], [[0], [1, 2], [3, 4]]
@@ -23,34 +23,37 @@ def example(heads: int = 3) -> AttentionRecord:
         "decoder.1.self": (QUERIES, QUERY_WORDS, QUERIES, QUERY_WORDS),
     }
     return AttentionRecord(
-        {site: softmax(heads, len(rows), len(columns)).numpy() for site, (rows, _, columns, _) in sites.items()},
-        {site: rows for site, (rows, _, _, _) in sites.items()},
-        {site: columns for site, (_, _, columns, _) in sites.items()},
-        None,
-        {site: words for site, (_, words, _, _) in sites.items()},
-        {site: words for site, (_, _, _, words) in sites.items()},
+        {
+            site: Heads(
+                softmax(heads, len(rows), len(columns)).numpy(),
+                Axis(rows, row_words),
+                Axis(columns, column_words),
+                list(range(heads)),
+            )
+            for site, (rows, row_words, columns, column_words) in sites.items()
+        }
     )
 
 
 def test_matrix_is_one_head_or_the_mean_at_the_alignment() -> None:
     record = example()
     assert record.alignment_site == "decoder.1.cross"
-    np.testing.assert_array_equal(record.matrix(), record.weights["decoder.1.cross"].mean(axis=0))
-    np.testing.assert_array_equal(record.matrix("encoder.0.self", 2), record.weights["encoder.0.self"][2])
+    np.testing.assert_array_equal(record.matrix(), record["decoder.1.cross"].weights.mean(axis=0))
+    np.testing.assert_array_equal(record.matrix("encoder.0.self", 2), record["encoder.0.self"].weights[2])
     assert record.select("*.self").alignment_site == "decoder.1.self", "without cross-attention, the last site"
 
 
 def test_select_sites_heads_and_rows() -> None:
     record = example()
     small = record.select("decoder.*.cross", heads=[0, 2], rows=[1, 3])
-    assert small.sites == ["decoder.0.cross", "decoder.1.cross"]
-    assert small.heads == [0, 2]
+    assert list(small.sites) == ["decoder.0.cross", "decoder.1.cross"]
     for site in small.sites:
-        np.testing.assert_array_equal(small.weights[site], record.weights[site][[0, 2]][:, [1, 3]])
-        assert small.queries[site] == ["ch", "."]
-        assert small.keys[site] == KEYS
-        assert small.query_words[site] == [[0], [1]], "words are counted among the rows that are left"
-    np.testing.assert_array_equal(small.matrix(head=2), record.weights["decoder.1.cross"][2][[1, 3]])
+        np.testing.assert_array_equal(small[site].weights, record[site].weights[[0, 2]][:, [1, 3]])
+        assert small[site].numbers == [0, 2]
+        assert small[site].queries.tokens == ["ch", "."]
+        assert small[site].keys.tokens == KEYS
+        assert small[site].queries.words == [[0], [1]], "words are counted among the rows that are left"
+    np.testing.assert_array_equal(small.matrix(head=2), record["decoder.1.cross"].weights[2][[1, 3]])
 
 
 def test_selecting_twice_is_selecting_once() -> None:
@@ -62,19 +65,18 @@ def test_selecting_twice_is_selecting_once() -> None:
 def test_selecting_everything_changes_nothing() -> None:
     record, same = example(), example().select()
     for site in record.sites:
-        np.testing.assert_array_equal(same.weights[site], record.weights[site])
-    assert (same.queries, same.keys) == (record.queries, record.keys)
-    assert (same.query_words, same.key_words) == (record.query_words, record.key_words)
+        np.testing.assert_array_equal(same[site].weights, record[site].weights)
+        assert (same[site].queries, same[site].keys) == (record[site].queries, record[site].keys)
 
 
 def test_words_join_tokens_and_rows_still_sum_to_one() -> None:
     record = example()
     words = record.words()
-    assert words.queries["decoder.0.cross"] == ["Le", "chat", "."]
-    assert words.keys["decoder.0.cross"] == ["The", "white", "cat"]
+    assert words["decoder.0.cross"].queries.tokens == ["Le", "chat", "."]
+    assert words["decoder.0.cross"].keys.tokens == ["The", "white", "cat"]
     for site in words.sites:
-        np.testing.assert_allclose(words.weights[site].sum(axis=-1), 1, atol=1e-6)
-    tokens, joined = record.weights["decoder.0.cross"], words.weights["decoder.0.cross"]
+        np.testing.assert_allclose(words[site].weights.sum(axis=-1), 1, atol=1e-6)
+    tokens, joined = record["decoder.0.cross"].weights, words["decoder.0.cross"].weights
     np.testing.assert_allclose(joined[:, 0, 1], tokens[:, 0, 1] + tokens[:, 0, 2], atol=1e-6)
     np.testing.assert_allclose(joined[:, 1, 0], (tokens[:, 1, 0] + tokens[:, 2, 0]) / 2, atol=1e-6)
 
@@ -82,21 +84,19 @@ def test_words_join_tokens_and_rows_still_sum_to_one() -> None:
 @pytest.mark.parametrize("heads", [None, [1, 2]])
 def test_json_round_trip_is_exact(heads: list[int] | None) -> None:
     record = example() if heads is None else example().select(heads=heads)
-    record.keys["decoder.1.cross"][0] = "“猫 \n<s> 😀"
+    record["decoder.1.cross"].keys.tokens[0] = "“猫 \n<s> 😀"
     read = AttentionRecord.from_json(record.to_json())
-    assert read.sites == record.sites
+    assert list(read.sites) == list(record.sites)
     for site in record.sites:
-        np.testing.assert_array_equal(read.weights[site], record.weights[site])
-        assert read.weights[site].dtype == np.float32
-    for name in ("queries", "keys", "heads", "query_words", "key_words"):
-        assert getattr(read, name) == getattr(record, name)
+        np.testing.assert_array_equal(read[site].weights, record[site].weights)
+        assert read[site].weights.dtype == np.float32
+        for name in ("queries", "keys", "numbers"):
+            assert getattr(read[site], name) == getattr(record[site], name)
 
 
 def test_json_keeps_tokens_readable() -> None:
-    record = AttentionRecord(
-        {"decoder.cross": np.ones((1, 1, 1), np.float32)}, {"decoder.cross": ["猫"]}, {"decoder.cross": ["cat"]}
-    )
-    assert "猫" in record.to_json()
+    heads = Heads(np.ones((1, 1, 1), np.float32), Axis.plain(["猫"]), Axis.plain(["cat"]), [0])
+    assert "猫" in AttentionRecord({"decoder.cross": heads}).to_json()
 
 
 def test_errors_name_what_is_there() -> None:
@@ -109,19 +109,17 @@ def test_errors_name_what_is_there() -> None:
         record.matrix(head=3)
     with pytest.raises(UserError, match=r"head = 0: the record holds heads \[1\]"):
         record.select(heads=[1]).matrix(head=0)
+    with pytest.raises(UserError, match=r"row = 4: the record holds rows 0 to 3"):
+        record.select("decoder.1.cross", rows=[4])
     with pytest.raises(UserError, match=r"sites = 'vision\.\*': matches nothing \(known: decoder\.0\.cross, decoder"):
         record.select("vision.*")
     with pytest.raises(UserError, match="the record is empty: this model has no attention"):
-        AttentionRecord({}, {}, {}).matrix()
+        AttentionRecord({}).matrix()
 
 
 def test_weights_and_labels_must_agree() -> None:
-    with pytest.raises(AssertionError, match=r"decoder\.cross: weights \(1, 2, 3\), labels \(1, 3\)"):
-        AttentionRecord(
-            {"decoder.cross": np.ones((1, 2, 3), np.float32)},
-            {"decoder.cross": ["a"]},
-            {"decoder.cross": ["x", "y", "z"]},
-        )
+    with pytest.raises(AssertionError, match=r"weights \(1, 2, 3\) for labels \(1, 1, 3\)"):
+        Heads(np.ones((1, 2, 3), np.float32), Axis.plain(["a"]), Axis.plain(["x", "y", "z"]), [0])
 
 
 # Recording during a forward pass
@@ -154,10 +152,10 @@ def test_records_are_the_batch_without_its_padding(step: int, heads: list[int] |
         queries, keys = axes("decoder.cross", sentence)
         kept = [row for row in (range(4) if rows is None else rows) if row < len(queries.tokens)]
         expected = weights[sentence].numpy()[[0, 1, 2] if heads is None else heads][:, kept, : len(keys.tokens)]
-        np.testing.assert_array_equal(record.weights["decoder.cross"], expected)
-        assert record.queries["decoder.cross"] == [queries.tokens[row] for row in kept]
-        assert record.keys["decoder.cross"] == keys.tokens
-        assert record.heads == heads
+        np.testing.assert_array_equal(record["decoder.cross"].weights, expected)
+        assert record["decoder.cross"].queries.tokens == [queries.tokens[row] for row in kept]
+        assert record["decoder.cross"].keys.tokens == keys.tokens
+        assert record["decoder.cross"].numbers == ([0, 1, 2] if heads is None else heads)
 
 
 def test_recording_wants_sites_by_pattern() -> None:

@@ -17,7 +17,7 @@ from regard.data.pairs import Pair
 DEMO = "The white cat is sleeping."
 """A sentence of the grammar that no split contains: "Le chat blanc dort."."""
 
-SIZES = {"train": 20_000, "valid": 500, "test": 1_000, "unseen": 1_000}
+SIZES = {"train": 50_000, "valid": 500, "test": 1_000, "unseen": 1_000}
 LENGTHS = range(3, 17)
 """Words of the English side, without the punctuation."""
 

@@ -1,0 +1,80 @@
+"""Scores against hand-made cases."""
+
+import numpy as np
+import pytest
+import torch
+from conftest import small_model
+
+from regard.config import SearchConfig
+from regard.data.pairs import Pair
+from regard.data.tokenizers import Tokenizer
+from regard.nn.record import AttentionRecord, Axis, Heads, Recording
+from regard.tasks.alignment import alignment_errors, links
+from regard.tasks.translation_scores import Variant, bleu, evaluate, forced_scores, text_scores
+from regard.tasks.translator import Translator
+
+TEXTS = ["the white cat sleeps", "a red dog sees the cat", "two cats sleep", "the dog sleeps", "a cat"]
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    tokenizer = Tokenizer.train(TEXTS, kind="word", vocabulary=23)
+    return Translator(small_model("transformer"), tokenizer)
+
+
+def test_bleu_is_sacrebleus_and_its_variants_differ() -> None:
+    assert bleu(["the cat sleeps ."], ["the cat sleeps ."]) == pytest.approx(100)
+    assert bleu(["a", "b"], ["c", "d"]) == 0
+    outputs, references = ["The Cat sleeps here."], ["the cat sleeps here."]
+    cased, signature = text_scores(outputs, references, Variant())
+    uncased, other = text_scores(outputs, references, Variant(lowercase=True))
+    assert cased["bleu"] < uncased["bleu"] == pytest.approx(100)
+    assert "case:mixed" in signature["bleu"]
+    assert "case:lc" in other["bleu"]
+
+
+def test_links_are_the_strongest_and_the_end_mark_is_none() -> None:
+    weights = np.array([[[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.3, 0.3, 0.4]]], np.float32)
+    heads = Heads(weights, Axis.plain(["le", "chat", "dort", "</s>"]), Axis.plain(["the", "cat", "</s>"]), [0])
+    assert links(AttentionRecord({"decoder.cross": heads}), "decoder.cross") == ((0, 0), (1, 1))
+
+
+def test_alignment_error_is_zero_for_its_own_links_and_one_for_wrong_ones(translator: Translator) -> None:
+    encode = translator.tokenizer.encode_batch
+    sites = [f"decoder.{layer}.cross" for layer in range(2)]
+    for site in sites:
+        right, wrong = [], []
+        for text in TEXTS:
+            (record,) = translator.replay(encode([text]), encode([text]), Recording(sites="*cross"))
+            found = links(record.words(), site)
+            right.append(Pair(text, text, found))
+            wrong.append(Pair(text, text, tuple((source + 50, target) for source, target in found)))
+        assert alignment_errors(translator, right)[site] == pytest.approx(0)
+        assert alignment_errors(translator, wrong)[site] == pytest.approx(1)
+
+
+def test_forced_scores_are_those_of_the_log_probabilities(translator: Translator) -> None:
+    pairs = [Pair(text, text) for text in TEXTS]
+    nats, tokens, right = 0.0, 0, 0
+    with torch.no_grad():
+        for text in TEXTS:
+            ids = translator.tokenizer.encode(text)
+            hidden = translator.model(torch.tensor([[*ids, 3]]), torch.tensor([[2, *ids]]))
+            log_probs = torch.log_softmax(translator.model.output(hidden), dim=-1)[0]
+            for place, token in enumerate([*ids, 3]):
+                nats -= log_probs[place, token].item()
+                right += int(log_probs[place].argmax() == token)
+                tokens += 1
+    for budget in (5, 4096):
+        forced = forced_scores(translator, pairs, budget)
+        assert (forced.right, forced.tokens) == (right, tokens)
+        assert forced.nats == pytest.approx(nats, rel=1e-4)
+
+
+def test_evaluate_counts_what_is_exact(translator: Translator) -> None:
+    options = SearchConfig(method="greedy")
+    outputs = [one.text for one in translator.translate(TEXTS, options)]
+    scores, results = evaluate(translator, [Pair(t, o) for t, o in zip(TEXTS, outputs, strict=True)], options)
+    assert scores.exact == 100
+    assert scores.sentences == len(results) == len(TEXTS)
+    assert scores.aer == {}

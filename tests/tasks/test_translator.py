@@ -1,0 +1,93 @@
+"""Translations come in order, belong to their source, and show the attention of the finished output."""
+
+import numpy as np
+import pytest
+import torch
+from conftest import small_model
+
+from regard.config import SearchConfig
+from regard.data.tokenizers import Tokenizer
+from regard.nn.record import Recording
+from regard.tasks import translator as module
+from regard.tasks.translator import Translator
+
+WORDS = [f"w{n}" for n in range(19)]
+
+
+@pytest.fixture(scope="module", params=["transformer", "rnn-attention", "rnn"])
+def translator(request: pytest.FixtureRequest) -> Translator:
+    return Translator(small_model(request.param), Tokenizer.train([" ".join(WORDS)] * 2, kind="word", vocabulary=23))
+
+
+def texts(count: int, longest: int = 9) -> list[str]:
+    random = np.random.default_rng(0)
+    return [" ".join(random.choice(WORDS, random.integers(0, longest))) for _ in range(count)]
+
+
+@pytest.mark.parametrize("method", ["greedy", "beam", "sample"])
+def test_order_windows_and_batches_change_nothing(
+    translator: Translator, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = texts(40)
+    options = SearchConfig(method=method, beam=2)
+    expected = [(one.source, one.text) for one in translator.translate(lines, options)]
+    assert [source for source, _ in expected] == lines
+    monkeypatch.setattr(module, "WINDOW", 7)
+    small = options.model_copy(update={"batch_tokens": 12})
+    assert [(one.source, one.text) for one in translator.translate(iter(lines), small)] == expected
+
+
+def test_a_stream_is_read_only_as_far_as_needed(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "WINDOW", 5)
+    taken = 0
+
+    def endless():
+        nonlocal taken
+        while True:
+            taken += 1
+            yield "w1 w2"
+
+    results = translator.translate(endless(), SearchConfig(method="greedy"))
+    for _ in range(7):
+        next(results)
+    assert taken == 10
+
+
+def test_attention_belongs_to_the_finished_output(translator: Translator) -> None:
+    """Each row of the cross-attention is what a step-by-step decoding of that very output would have looked at."""
+    (result,) = translator.translate(["w3 w1 w4 w1 w5"], SearchConfig(beam=3, n_best=3))
+    for one in [result, *result.others]:
+        record = one.attention
+        if not record.sites:
+            assert type(translator.model).__name__ == "RNN"
+            return
+        heads = record[record.alignment_site]
+        assert heads.queries.tokens == [*one.text.split(), "</s>"]
+        assert heads.keys.tokens == ["w3", "w1", "w4", "w1", "w5", "</s>"]
+        np.testing.assert_allclose(heads.weights.sum(axis=-1), 1, atol=1e-5)
+        again = Recording()
+        with torch.no_grad():
+            source = torch.tensor([[*one.source_ids, 3]])
+            translator.model(source, torch.tensor([[2, *one.target_ids]]), record=again)
+        np.testing.assert_allclose(heads.weights, again.batch(record.alignment_site)[0].numpy(), atol=1e-6)
+
+
+def test_only_what_is_asked_for_is_recorded(translator: Translator) -> None:
+    (result,) = translator.translate(["w3 w1 w4"], SearchConfig(min_length=3))
+    whole = result.attention
+    if not whole.sites:
+        return
+    part = result.look(Recording(sites="*cross", heads=[0], rows=[1]))
+    assert all(site.endswith("cross") for site in part.sites)
+    for site in part.sites:
+        assert part[site].weights.shape[:2] == (1, 1)
+        np.testing.assert_array_equal(part[site].weights[0, 0], whole[site].weights[0, 1])
+
+
+def test_a_source_too_long_for_the_model_is_cut_and_told() -> None:
+    tokenizer = Tokenizer.train([" ".join(WORDS)] * 2, kind="word", vocabulary=23)
+    short, long = Translator(small_model("transformer"), tokenizer).translate(
+        ["w1", " ".join(["w1"] * 100)], SearchConfig(method="greedy")
+    )
+    assert (short.truncated, long.truncated) == (False, True)
+    assert len(long.source_ids) == 63

@@ -1,0 +1,256 @@
+"""The command line as a person meets it: what works, and for each mistake one clear message and exit code 2."""
+
+import gzip
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from small_runs import SMALL, flags
+
+from regard.cli import main
+
+QUICK = flags({**SMALL, "train.steps": 20, "train.validate_every": 10})
+
+
+class Result:
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+
+@pytest.fixture
+def regard(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    def run(*arguments: str | Path, stdin: str = "") -> Result:
+        monkeypatch.setattr(sys, "argv", ["regard", *map(str, arguments)])
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        capsys.readouterr()
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code if isinstance(stop.code, int) else 0
+        read = capsys.readouterr()
+        return Result(code, read.out, read.err)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def trained(pairs_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "mine"
+    arguments = ["train", "translate", str(pairs_file), "--out", str(out), "--model", "transformer-tiny", *QUICK]
+    subprocess.run([sys.executable, "-m", "regard", *arguments], check=True, capture_output=True)
+    return out
+
+
+def test_help_is_quick_to_load_and_fits_eighty_columns() -> None:
+    code = (
+        "import sys, regard, regard.cli; sys.argv = ['regard', '--help']\n"
+        "try: regard.cli.main()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'torch', 'numpy', 'matplotlib', 'pydantic', 'tokenizers'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={"COLUMNS": "80", "PATH": ""}, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    for verb in ("demo", "train", "translate", "evaluate", "corpus", "models"):
+        assert verb in done.stdout
+
+
+def test_a_run_is_a_folder(trained: Path) -> None:
+    names = {path.name for path in trained.iterdir()}
+    assert names == {
+        "config.yaml", "tokenizer.json", "model.safetensors", "metrics.jsonl", "curve.svg", "scores.json", "data",
+        "training",
+    }  # fmt: skip
+    text = (trained / "config.yaml").read_text()
+    assert "  steps: 20                               # command" in text
+    assert "  width: 16                               # command" in text
+    assert "# default" in text
+    assert "# transformer-tiny" in text
+
+
+def test_translate_sentences_a_file_and_standard_input(regard, trained: Path, tmp_path: Path) -> None:
+    lines = ["one two", "", "red cat sees dog", "one"]
+    file = tmp_path / "in.txt"
+    file.write_text("\n".join(lines) + "\n")
+    from_arguments = regard("translate", trained, *lines).out.splitlines()
+    assert len(from_arguments) == 4
+    assert from_arguments[1] == "", "an empty line stays an empty line, in its place"
+    assert regard("translate", trained, file).out.splitlines() == from_arguments
+    assert regard("translate", trained, stdin=file.read_text()).out.splitlines() == from_arguments
+    regard("translate", trained, file, "--out", tmp_path / "out.txt")
+    assert (tmp_path / "out.txt").read_text().splitlines() == from_arguments
+    rows = [json.loads(line) for line in regard("translate", trained, file, "--json").out.splitlines()]
+    assert [row["text"] for row in rows] == from_arguments
+    assert len(regard("translate", trained, "one two", "--n-best", "3").out.splitlines()) == 3
+    assert regard("translate", trained, "one", "--prefix", "chat").out.startswith("chat")
+    sampled = [regard("translate", trained, "one two", "--method", "sample", "--seed", "3").out for _ in range(2)]
+    assert sampled[0] == sampled[1]
+
+
+@pytest.mark.parametrize("ending", [".svg", ".png", ".pdf", ".json"])
+def test_attention_is_drawn(regard, trained: Path, tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"look{ending}"
+    result = regard("translate", trained, "red cat sees dog", "--attention", path)
+    assert result.code == 0, result.err
+    assert path.stat().st_size > 500
+    if ending == ".svg":
+        assert ">cat</text>" in path.read_text()
+    regard("translate", trained, "one two", "--attention", path, "--grid", "--subwords")
+    regard("translate", trained, "one", "two", "--attention", path, "--site", "decoder.0.cross", "--head", "1")
+    assert path.with_name(f"look-2{ending}").exists()
+
+
+def test_evaluate(regard, trained: Path, pairs_file: Path, tmp_path: Path) -> None:
+    own = regard("evaluate", trained)
+    assert own.code == 0, own.err
+    assert "BLEU" in own.out
+    assert "nrefs:1|case:mixed|eff:no|tok:13a" in own.out, "the signature is shown"
+    read = regard(
+        "evaluate", trained, pairs_file, "--json", "--tokenize", "none", "--lowercase", "--out", tmp_path / "s"
+    )
+    scores = json.loads(read.out)["pairs.tsv"]
+    assert scores["sentences"] == 300
+    assert "case:lc" in scores["signatures"]["bleu"]
+    assert "tok:none" in scores["signatures"]["bleu"]
+    rows = [json.loads(line) for line in (tmp_path / "s").read_text().splitlines()]
+    assert len(rows) == 300
+    assert {"source", "reference", "output", "bleu"} <= set(rows[0])
+
+
+def test_lists(regard) -> None:
+    assert "english-french" in regard("corpus").out
+    assert "\t" in regard("corpus", "dates").out
+    assert "transformer-big" in regard("models").out
+
+
+def test_write_a_corpus_and_read_it_back(regard, tmp_path: Path) -> None:
+    assert regard("corpus", "copy", "--out", tmp_path / "copy").code == 0
+    first = (tmp_path / "copy" / "test.tsv").read_text().splitlines()[0].split("\t")
+    assert first[0] == first[1]
+    assert first[2].startswith("0-0 1-1"), "the gold alignment"
+
+
+BINARY = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)) * 50
+
+MISTAKES: dict[str, tuple[str, str]] = {
+    # name: (what train is given, what the message must say)
+    "missing file": ("nowhere.tsv", r"nowhere\.tsv"),
+    "empty file": ("empty.tsv", r"empty\.tsv.*empty"),
+    "one column": ("one.tsv", r"one\.tsv"),
+    "binary file": ("binary.tsv", r"binary\.tsv.*not a text file"),
+    "truncated gzip": ("cut.tsv.gz", r"cut\.tsv\.gz"),
+    "unknown key": ("pairs.tsv --set train.stepz=5", r"train\.stepz: unknown key; did you mean 'steps'\?"),
+    "unknown section": ("pairs.tsv --set training.steps=5", r"training: unknown key; did you mean 'train'\?"),
+    "unknown model key": ("pairs.tsv --set model.widht=5", r"model\.widht: unknown key; did you mean 'width'\?"),
+    "wrong type": ("pairs.tsv --set train.steps=many", r"train\.steps = 'many': must be a valid integer"),
+    "wrong choice": ("pairs.tsv --set train.schedule=linear", r"train\.schedule = 'linear': must be 'inverse-sqrt'"),
+    "heads": ("pairs.tsv --set model.heads=3", r"width = 16: must be a multiple of heads = 3"),
+    "no equals sign": ("pairs.tsv --set train.steps", r"--set 'train\.steps': must be key=value"),
+    "unknown model": ("pairs.tsv --model transformer-tyni", r"model = 'transformer-tyni': unknown; did you mean 'tran"),
+    "zero batch": ("pairs.tsv --set train.batch_tokens=0", r"train\.batch_tokens = 0: must be greater than or equal"),
+    "unknown device": ("pairs.tsv --set train.device=gpu9", r"device = 'gpu9': cannot be used here"),
+    "missing recipe": ("pairs.tsv --config none.yaml", r"none\.yaml: cannot be read"),
+    "broken recipe": ("pairs.tsv --config broken.yaml", r"broken\.yaml: not valid YAML"),
+    "unknown tokenizer": ("pairs.tsv --set tokenizer.file=none.json", r"none\.json: there is no such tokenizer file"),
+    "no files": ("", r"data\.train: no file given"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_in_training_is_one_clear_message(
+    mistake: str, regard, pairs_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("pairs.tsv").write_bytes(pairs_file.read_bytes())
+    Path("empty.tsv").touch()
+    Path("one.tsv").write_text("only one column\n" * 20)
+    Path("binary.tsv").write_bytes(BINARY)
+    Path("cut.tsv.gz").write_bytes(gzip.compress(pairs_file.read_bytes())[:-20])
+    Path("broken.yaml").write_text("train: [steps\n")
+    given, expected = MISTAKES[mistake]
+    model = [] if "--model" in given else ["--model", "transformer-tiny"]
+    result = regard("train", "translate", "--out", "run", *model, *QUICK, *given.split())
+    _one_message(result, expected)
+
+
+def _one_message(result: Result, expected: str) -> None:
+    import re
+
+    assert result.code == 2, result.out + result.err
+    assert "Traceback" not in result.err
+    assert re.search(expected, result.err), result.err
+    assert result.err.count("error:") == 1
+
+
+def test_mistakes_with_runs(regard, trained: Path, pairs_file: Path, tmp_path: Path) -> None:
+    def train(*arguments: str | Path) -> Result:
+        return regard("train", "translate", pairs_file, *QUICK, *arguments)
+
+    _one_message(regard("train", "translate", pairs_file), "--out: missing")
+    _one_message(regard("train"), "what to train")
+    _one_message(regard("train", "paint", pairs_file, "--out", tmp_path / "x"), "task = 'paint': unknown")
+    _one_message(train("--out", trained), "already holds a run. To go on with it: regard train --resume")
+    _one_message(regard("train", "translate", "--resume", trained), "takes no task or files")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "photo.jpg").touch()
+    _one_message(train("--out", tmp_path / "other"), "holds other files and is not a run")
+    (tmp_path / "file").touch()
+    _one_message(train("--out", tmp_path / "file"), "is a file, not a folder")
+    _one_message(train("--out", "/proc/nowhere/run"), "cannot be written")
+    _one_message(regard("translate", tmp_path / "none", "a"), "no such folder")
+    _one_message(regard("translate", tmp_path / "other", "a"), r"not a run of Regard \(it has no config.yaml\)")
+    _one_message(regard("train", "--resume", tmp_path / "other"), "not a run of Regard")
+    _one_message(regard("translate", trained, "a", "--beam", "0"), "decode.beam = 0: must be greater")
+    _one_message(regard("translate", trained, "a", "--method", "best"), "decode.method = 'best': must be")
+    _one_message(regard("translate", trained, "a", "--attention", tmp_path / "a.gif"), r"\.gif")
+    _one_message(regard("translate", trained, "a", "--attention", tmp_path / "no" / "a.svg"), "a.svg")
+    _one_message(regard("translate", trained, "a", "--attention", tmp_path / "a.svg", "--site", "x"), "site = 'x'")
+    _one_message(regard("translate", trained, "a", "--attention", tmp_path / "a.svg", "--head", "9"), "head = 9")
+    _one_message(regard("translate", trained, "a", "--out", tmp_path / "no" / "x.txt"), "cannot be written")
+    _one_message(regard("evaluate", trained, tmp_path / "none.tsv"), "none.tsv")
+    _one_message(regard("evaluate", trained, "--tokenize", "klingon"), "tokenize = 'klingon'")
+    _one_message(regard("corpus", "klingon"), "klingon")
+
+
+def test_a_damaged_run_is_named(regard, trained: Path, tmp_path: Path) -> None:
+    import shutil
+
+    def hurt(name: str, content: bytes | None) -> Path:
+        copy = tmp_path / name.replace("/", "-")
+        shutil.copytree(trained, copy)
+        if content is None:
+            (copy / name).unlink()
+        else:
+            (copy / name).write_bytes(content)
+        return copy
+
+    weights = (trained / "model.safetensors").read_bytes()
+    _one_message(regard("translate", hurt("model.safetensors", weights[:-9]), "a"), "damaged or cut short")
+    shutil.rmtree(tmp_path / "model.safetensors")
+    _one_message(regard("translate", hurt("model.safetensors", None), "a"), "no trained weights yet")
+    _one_message(regard("translate", hurt("tokenizer.json", b"{}"), "a"), "not a readable tokenizer.json")
+    _one_message(regard("translate", hurt("config.yaml", b"\xff\xfe"), "a"), "config.yaml: not valid YAML")
+    shutil.rmtree(tmp_path / "config.yaml")
+    changed = (trained / "config.yaml").read_bytes().replace(b"width: 16", b"width: 32")
+    _one_message(regard("translate", hurt("config.yaml", changed), "a"), "the weights do not fit the model")
+    _one_message(regard("train", "--resume", hurt("data/report.json", b"?")), "report.json: damaged")
+
+
+def test_bad_lines_are_told_with_their_numbers(regard, pairs_file: Path, tmp_path: Path) -> None:
+    lines = pairs_file.read_bytes().splitlines()
+    lines[4], lines[16] = b"no tab here", b"\xff\xfe\tx"
+    (tmp_path / "some.tsv").write_bytes(b"\n".join(lines))
+    result = regard("train", "translate", tmp_path / "some.tsv", "--out", tmp_path / "run", *QUICK)
+    assert result.code == 0, result.err
+    assert "2 of 300 lines were left out" in result.out
+    assert "line 5" in result.out
+    assert "line 17" in result.out
+    listed = (tmp_path / "run" / "data" / "bad_lines.tsv").read_text().splitlines()
+    assert len(listed) >= 2

@@ -1,0 +1,63 @@
+"""Every command and every Python block that the README and the guide show is run, in order, in an empty folder.
+
+Trainings are shortened; nothing else is changed. `make demo` and `make test` are run from a fresh clone by hand and
+by CI, not from within a test.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from regard.data.corpora import corpus
+
+ROOT = Path(__file__).parent.parent
+SHORT = (
+    " --overwrite --set train.steps=4 --set train.validate_every=4 --set train.validate_sentences=3"
+    " --set model.width=16 --set model.inner=16 --set model.encoder_layers=1 --set model.decoder_layers=1"
+)
+
+
+def commands(text: str) -> list[str]:
+    """Shell lines of fenced and indented blocks that call regard, without their comments."""
+    lines = [line.strip() for line in text.splitlines() if re.match(r"( {4})?(regard|cat) ", line)]
+    return [re.sub(r"\s+#.*", "", line) for line in lines]
+
+
+def python_blocks(text: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+
+
+def shortened(command: str) -> str:
+    return command + SHORT if command.startswith("regard train translate") else command
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/guide.md"])
+def test_every_command_runs(page: str, tmp_path: Path) -> None:
+    text = (ROOT / page).read_text(encoding="utf8")
+    splits = corpus("english-french").splits
+    for name, count in (("pairs.tsv", 400), ("test.tsv", 20)):
+        rows = islice(splits["test"](), count)
+        (tmp_path / name).write_text("".join(f"{pair.source}\t{pair.target}\n" for pair in rows), encoding="utf8")
+    (tmp_path / "sentences.txt").write_text("The cat sleeps.\nThe dogs see a white cat.\n", encoding="utf8")
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    found = [*map(shortened, commands(text)), *(f"python - <<'END'\n{block}END" for block in python_blocks(text))]
+    assert len(found) >= 5, "the page shows how it is done"
+    for command in found:
+        command = command.replace('"train.steps": 500', '"train.steps": 4, "train.validate_every": 4')  # noqa: PLW2901
+        done = subprocess.run(
+            ["sh", "-ec", command], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout[-500:]}\n{done.stderr[-1500:]}"
+    assert (tmp_path / "cat.svg").exists(), "the picture that the page promises"
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))])
+def test_every_link_leads_somewhere(page: str) -> None:
+    path = ROOT / page
+    for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text(encoding="utf8")):
+        assert (path.parent / target).exists(), f"{page} points to {target}"

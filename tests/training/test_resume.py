@@ -1,0 +1,152 @@
+"""A run that was killed at any moment and resumed is the same run, to the bit."""
+
+import json
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from small_runs import SMALL, flags
+
+from regard.errors import UserError
+from regard.training.folder import Progress, RunFolder, load_tensors
+from regard.training.start import resume, train
+
+REGARD = [sys.executable, "-m", "regard"]
+
+
+def command(pairs: Path, out: Path, model: str, settings: dict[str, object]) -> list[str]:
+    return [*REGARD, "train", "translate", str(pairs), "--out", str(out), "--model", model, *flags(settings)]
+
+
+def told(folder: Path) -> list[dict[str, float]]:
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [{key: value for key, value in row.items() if key != "tokens_per_second"} for row in rows]
+
+
+def assert_same_run(one: Path, other: Path) -> None:
+    assert (one / "model.safetensors").read_bytes() == (other / "model.safetensors").read_bytes(), "the best weights"
+    newest, again = RunFolder(one).checkpoints()[0], RunFolder(other).checkpoints()[0]
+    assert newest.name == again.name
+    expected, found = load_tensors(newest)[0], load_tensors(again)[0]
+    assert expected.keys() == found.keys()
+    assert all(torch.equal(expected[name], found[name]) for name in expected), "weights, optimiser and average"
+    assert told(one) == told(other), "no step is told twice or left out"
+    assert json.loads((one / "scores.json").read_text()) == json.loads((other / "scores.json").read_text())
+
+
+def kill_and_resume(pairs: Path, folder: Path, kills: int, model: str, settings: dict[str, object]) -> None:
+    """Start the training, kill it `kills` times after random delays, let it finish, compare with a quiet run."""
+    quiet, killed = folder / "quiet", folder / "killed"
+    began = time.monotonic()
+    subprocess.run(command(pairs, quiet, model, settings), check=True, capture_output=True)
+    longest = time.monotonic() - began
+    chance = random.Random(kills)
+    for _ in range(kills):
+        process = subprocess.Popen(next_command(pairs, killed, model, settings), stdout=subprocess.DEVNULL)
+        try:
+            process.wait(timeout=chance.uniform(0.4, 0.95) * longest)
+        except subprocess.TimeoutExpired:
+            process.kill()
+        process.wait()
+    subprocess.run(next_command(pairs, killed, model, settings), check=True, capture_output=True)
+    assert_same_run(quiet, killed)
+
+
+def next_command(pairs: Path, out: Path, model: str, settings: dict[str, object]) -> list[str]:
+    if (out / "config.yaml").exists():
+        return [*REGARD, "train", "--resume", str(out)]
+    return command(pairs, out, model, settings)
+
+
+def test_killed_three_times(pairs_file: Path, tmp_path: Path) -> None:
+    kill_and_resume(pairs_file, tmp_path, 3, "transformer-tiny", SMALL)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["transformer-tiny", "rnn-attention-tiny"])
+def test_killed_twenty_times(pairs_file: Path, tmp_path: Path, model: str) -> None:
+    settings = {key: value for key, value in SMALL.items() if model.startswith("transformer") or "model." not in key}
+    kill_and_resume(pairs_file, tmp_path, 20, model, {**settings, "train.steps": 300})
+
+
+def stopped_at(folder: Path, steps: int, pairs: Path, settings: dict[str, object]) -> None:
+    """A run as it stands at a step: what is there when it is killed just after that checkpoint."""
+    train("translate", [str(pairs)], out=folder, model="transformer-tiny", settings={**settings, "train.steps": steps})
+
+
+def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(pairs_file: Path, tmp_path: Path) -> None:
+    settings = {**SMALL, "train.steps": 60}
+    whole, hurt = tmp_path / "whole", tmp_path / "hurt"
+    for folder in (whole, hurt):
+        train("translate", [str(pairs_file)], out=folder, model="transformer-tiny", settings=settings)
+    newest, _ = RunFolder(hurt).checkpoints()
+    newest.write_bytes(newest.read_bytes()[:-100])
+    progress, _, warnings = RunFolder(hurt).load_checkpoint() or pytest.fail("there is a checkpoint")
+    assert progress.step == 50
+    assert newest.name in warnings[0]
+    assert "damaged or cut short" in warnings[0]
+    resume(hurt)
+    assert_same_run(whole, hurt)
+    for path in RunFolder(hurt).checkpoints():
+        path.write_bytes(b"nonsense")
+    with pytest.raises(UserError, match="no checkpoint can be read"):
+        resume(hurt)
+
+
+def test_a_full_disk_is_said_and_what_was_saved_stays(
+    pairs_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import errno
+
+    from regard.training import folder as folders
+
+    folder = RunFolder(tmp_path)
+    folder.create()
+    folder.save_checkpoint(Progress(step=1), {"a": torch.ones(3)})
+
+    def full(*args: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(folders, "save_file", full)
+    with pytest.raises(UserError, match=r"the disk is full.*What was saved before is intact"):
+        folder.save_checkpoint(Progress(step=2), {"a": torch.zeros(3)})
+    progress, tensors, warnings = folder.load_checkpoint() or pytest.fail("the first checkpoint is there")
+    assert (progress.step, warnings) == (1, [])
+    assert torch.equal(tensors["a"], torch.ones(3))
+    assert [path.name for path in (tmp_path / "training").iterdir()] == ["step-000000001.safetensors"]
+
+
+@pytest.mark.parametrize("sign", ["SIGINT", "SIGTERM"])
+def test_a_signal_saves_and_says_how_to_go_on(pairs_file: Path, tmp_path: Path, sign: str) -> None:
+    import signal
+
+    out = tmp_path / "run"
+    settings = {**SMALL, "train.steps": 100_000, "train.patience": 0, "train.checkpoint_every": 50_000}
+    process = subprocess.Popen(
+        command(pairs_file, out, "transformer-tiny", settings), stdout=subprocess.PIPE, text=True
+    )
+    while not (out / "metrics.jsonl").exists() or not (out / "metrics.jsonl").stat().st_size:
+        time.sleep(0.05)
+    process.send_signal(getattr(signal, sign))
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    progress, _, _ = RunFolder(out).load_checkpoint() or pytest.fail("a checkpoint was saved")
+    assert f"Stopped at step {progress.step:,}, all saved. Go on: regard train --resume {out}" in said
+
+
+def test_a_finished_run_given_more_steps_goes_on(pairs_file: Path, tmp_path: Path) -> None:
+    train(
+        "translate",
+        [str(pairs_file)],
+        out=tmp_path / "a",
+        model="transformer-tiny",
+        settings={**SMALL, "train.steps": 60},
+    )
+    resume(tmp_path / "a", settings={"train.steps": 120})
+    train("translate", [str(pairs_file)], out=tmp_path / "b", model="transformer-tiny", settings=SMALL)
+    assert_same_run(tmp_path / "a", tmp_path / "b")
+    assert "steps: 120" in (tmp_path / "a" / "config.yaml").read_text()
