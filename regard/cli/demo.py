@@ -43,5 +43,5 @@ def demo(
         picture = out / "attention.svg"
         draw(record.words(), picture)
         draw(record.words(), picture.with_suffix(".png"))
-        console.print(f"\nWhat each French word looked at: {picture} (and .png)", highlight=False)
+        console.print(f"\nWhat each French word looked at: {picture} (and .png)", highlight=False, soft_wrap=True)
     show_run(folder)

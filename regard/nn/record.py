@@ -184,13 +184,15 @@ class AttentionRecord:
         )
 
 
-def records(recording: Recording, axes: Callable[[str, int], tuple[Axis, Axis]]) -> Iterator[AttentionRecord]:
-    """One `AttentionRecord` per sentence of the batch, its padding cut away.
+def records(
+    recording: Recording, sentences: int, axes: Callable[[str, int], tuple[Axis, Axis]]
+) -> Iterator[AttentionRecord]:
+    """One `AttentionRecord` per sentence of the batch, its padding cut away; empty for a model without attention.
 
     `axes(site, sentence)` gives the queries and the keys there.
     """
     batches = {site: recording.batch(site).numpy() for site in recording.weights}
-    for sentence in range(max((len(batch) for batch in batches.values()), default=0)):
+    for sentence in range(sentences):
         sites = {}
         for site, batch in batches.items():
             queries, keys = axes(site, sentence)

@@ -14,6 +14,7 @@ from regard.config import SearchConfig
 from regard.data.batching import plan
 from regard.data.pairs import Pair
 from regard.data.tokenizers import PAD
+from regard.errors import UserError, nearest
 from regard.tasks.alignment import alignment_errors
 from regard.tasks.translator import Translation, Translator, make_batch
 
@@ -57,6 +58,10 @@ def text_scores(
     """BLEU, chrF and TER by name, and their signatures."""
     from sacrebleu.metrics import BLEU, CHRF, TER
 
+    if variant.tokenize not in BLEU.TOKENIZERS:
+        raise UserError(
+            f"tokenize = {variant.tokenize!r}: unknown to sacreBLEU{nearest(variant.tokenize, BLEU.TOKENIZERS)}"
+        )
     metrics = {
         "bleu": BLEU(tokenize=variant.tokenize, lowercase=variant.lowercase),
         "chrf": CHRF(lowercase=variant.lowercase),

@@ -143,7 +143,7 @@ class Translator:
             read = self._axis([BOS, *targets[index]])
             return read, read
 
-        return records(recording, axes)
+        return records(recording, len(sources), axes)
 
     def _axis(self, ids: list[int]) -> Axis:
         return Axis(self.tokenizer.tokens(ids), self.tokenizer.word_groups(ids))

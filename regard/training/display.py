@@ -18,29 +18,31 @@ from regard.tasks.base import Validation
 
 @dataclass
 class Report:
-    """The steps since the last report."""
+    """The steps since the last report; the loss also counts those before an interruption."""
 
     step: int
     steps: int
+    losses: float = 0.0
+    tokens: int = 0
     rate: float = 0.0
-    _losses: float = 0.0
-    _tokens: int = 0
     _count: int = 0
+    _speed_tokens: int = 0
     _began: float = field(default_factory=time.monotonic)
 
     def add(self, step: int, loss: float, tokens: int, rate: float) -> None:
         self.step, self.rate = step, rate
-        self._losses += loss * tokens
-        self._tokens += tokens
+        self.losses += loss * tokens
+        self.tokens += tokens
+        self._speed_tokens += tokens
         self._count += 1
 
     @property
     def loss(self) -> float:
-        return self._losses / self._tokens
+        return self.losses / self.tokens
 
     @property
     def tokens_per_second(self) -> float:
-        return self._tokens / max(1e-9, time.monotonic() - self._began)
+        return self._speed_tokens / max(1e-9, time.monotonic() - self._began)
 
     @property
     def seconds_left(self) -> float:

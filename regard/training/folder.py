@@ -39,6 +39,8 @@ class Progress:
     best_step: int = 0
     waited: int = 0  # validations since the best
     seconds: float = 0.0
+    unreported_loss: float = 0.0  # sum over the tokens since the last report
+    unreported_tokens: int = 0
     metrics_bytes: int = 0  # how much of metrics.jsonl belongs to this state
     done: bool = False
 

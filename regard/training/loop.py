@@ -66,7 +66,9 @@ class Trainer:
         config, metrics = self.config, Metrics(self.folder, self.progress.metrics_bytes if self.ranks.first else None)
         checkpoint_every = config.checkpoint_every or config.validate_every
         self.model.train()
-        report, began = Report(self.progress.step, config.steps), time.monotonic() - self.progress.seconds
+        began = time.monotonic() - self.progress.seconds
+        unreported = self.progress.unreported_loss, self.progress.unreported_tokens
+        report = Report(self.progress.step, config.steps, *unreported)
         while not self.progress.done:
             rate = learning_rate(self.progress.step + 1, config)
             loss, tokens = self.step(rate)
@@ -85,7 +87,13 @@ class Trainer:
                 metrics.write({"step": step, **row})
                 metrics.draw()
             patient = not config.patience or self.progress.waited < config.patience
-            self.progress = replace(self.progress, done=last or not patient, metrics_bytes=metrics.size)
+            self.progress = replace(
+                self.progress,
+                done=last or not patient,
+                unreported_loss=report.losses,
+                unreported_tokens=report.tokens,
+                metrics_bytes=metrics.size,
+            )
             stopping = any(self.ranks.gather(interrupt.wanted))
             if step % checkpoint_every == 0 or self.progress.done or stopping:
                 self.checkpoint()

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from conftest import small_model
+from conftest import VARIANTS
 
 from regard.config import SearchConfig
 from regard.data.pairs import Pair
 from regard.data.tokenizers import Tokenizer
+from regard.models import build, parse_model
 from regard.nn.record import AttentionRecord, Axis, Heads, Recording
 from regard.tasks.alignment import alignment_errors, links
 from regard.tasks.translation_scores import Variant, bleu, evaluate, forced_scores, text_scores
@@ -19,7 +20,8 @@ TEXTS = ["the white cat sleeps", "a red dog sees the cat", "two cats sleep", "th
 @pytest.fixture(scope="module")
 def translator() -> Translator:
     tokenizer = Tokenizer.train(TEXTS, kind="word", vocabulary=23)
-    return Translator(small_model("transformer"), tokenizer)
+    torch.manual_seed(0)
+    return Translator(build(parse_model(VARIANTS["transformer"]), len(tokenizer)).eval(), tokenizer)
 
 
 def test_bleu_is_sacrebleus_and_its_variants_differ() -> None:

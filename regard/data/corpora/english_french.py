@@ -18,7 +18,7 @@ DEMO = "The white cat is sleeping."
 """A sentence of the grammar that no split contains: "Le chat blanc dort."."""
 
 SIZES = {"train": 50_000, "valid": 500, "test": 1_000, "unseen": 1_000}
-LENGTHS = range(3, 17)
+LENGTHS = range(3, 13)
 """Words of the English side, without the punctuation."""
 
 _HELD_OUT_ONE_IN = 14
