@@ -187,6 +187,18 @@ def _scalar(value: object) -> str:
     return text.removesuffix("\n").removesuffix("\n...")
 
 
+def read_origins(path: Path) -> dict[str, str]:
+    """What `dump` wrote beside each value."""
+    origins, section = {}, ""
+    for line in path.read_text(encoding="utf8").splitlines():
+        if not line.startswith(" "):
+            section = line.partition(":")[0]
+        elif "  # " in line:
+            key = line.partition(":")[0].strip()
+            origins[f"{section}.{key}"] = line.rpartition("  # ")[2]
+    return origins
+
+
 def read_yaml(path: Path) -> dict[str, Any]:
     """A recipe or a run's config as plain values."""
     try:

@@ -11,7 +11,7 @@ from regard.errors import UserError
 
 app = typer.Typer(
     help="Train, run and look inside attention models, from a plain file, on a laptop.",
-    epilog="First steps:  regard demo   |   regard train translate pairs.tsv --out runs/mine",
+    epilog="Begin with: regard demo, or: regard train translate pairs.tsv --out runs/mine",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -17,7 +17,10 @@ def corpus(
     ] = None,
     lines: Annotated[int, typer.Option(help="Pairs to show when not writing.")] = 10,
 ) -> None:
-    """List the built-in corpora, show one, or write it as TSV files with its gold alignments."""
+    """List the built-in corpora, show one, or write it.
+
+    Files are TSV: source, target, and the gold alignment of their words.
+    """
     from itertools import islice
 
     from regard.data.corpora import CORPORA

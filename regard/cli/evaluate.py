@@ -26,7 +26,11 @@ def evaluate(
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
 ) -> None:
-    """Score a run: BLEU, chrF and TER with their signatures, perplexity, accuracy, alignment error."""
+    """Score a run on a file, or on what it held out.
+
+    BLEU, chrF and TER with their signatures, exact outputs, perplexity, token accuracy, and the alignment error rate
+    (AER) where the file's third column holds word alignments.
+    """
     from rich.console import Console
 
     from regard.cli.output import output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -31,7 +32,9 @@ def train(
     resume: Annotated[Path | None, typer.Option(help="Go on with this run instead.", show_default=False)] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run that is already in --out.")] = False,
 ) -> None:
-    """Train a model on your file: tokenizer, split, training and score in one go.
+    """Train a model on your file, in one go.
+
+    Tokenizer, split into training and held-out pairs, training, score.
 
     Ctrl-C saves and stops; --resume goes on, to the bit as if it had never stopped.
     """
@@ -70,7 +73,8 @@ def train(
         typer.echo(str(stopped))
         raise typer.Exit(130) from None
 
-    from regard.cli.show import show_run, show_scores
+    if os.environ.get("RANK", "0") == "0":  # of the processes that torchrun starts, one speaks
+        from regard.cli.show import show_run, show_scores
 
-    show_scores(folder)
-    show_run(folder)
+        show_scores(folder)
+        show_run(folder)

@@ -48,7 +48,10 @@ def translate(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line, with scores.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
 ) -> None:
-    """Translate sentences, a file, or standard input, in order and line by line."""
+    """Translate sentences, a file or standard input.
+
+    Line by line and in order; files may be of any length.
+    """
     wishes = {
         "method": method, "beam": beam, "n_best": n_best, "length_penalty": length_penalty,
         "no_repeat_ngram": no_repeat_ngram, "min_length": min_length, "max_length": max_length,

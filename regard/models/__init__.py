@@ -17,6 +17,7 @@ from regard.models.base import EncoderDecoder
 
 @dataclass(frozen=True)
 class Family:
+    papers: str
     config: type[ModelConfig]
     model: Callable[[Any, int], EncoderDecoder]
     sizes: Mapping[str, Mapping[str, object]]
@@ -24,9 +25,11 @@ class Family:
 
 
 MODELS: dict[str, Family] = {
-    "rnn": Family(rnn.RNNConfig, rnn.RNN, rnn.SIZES),
-    "rnn-attention": Family(rnn_attention.RNNAttentionConfig, rnn_attention.RNNAttention, rnn_attention.SIZES),
-    "transformer": Family(transformer.TransformerConfig, transformer.Transformer, transformer.SIZES),
+    "rnn": Family("Cho 2014, Sutskever 2014", rnn.RNNConfig, rnn.RNN, rnn.SIZES),
+    "rnn-attention": Family(
+        "Bahdanau 2015, Luong 2015", rnn_attention.RNNAttentionConfig, rnn_attention.RNNAttention, rnn_attention.SIZES
+    ),
+    "transformer": Family("Vaswani 2017", transformer.TransformerConfig, transformer.Transformer, transformer.SIZES),
 }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -57,8 +56,8 @@ class Report:
         }
 
 
-class Display(Protocol):
-    """Also the `Progress` of data preparation: `start`, `advance`, `finish`."""
+class Display:
+    """What a training and the preparation of its data tell; this one shows nothing."""
 
     def start(self, description: str, total: int | None = None) -> None: ...
     def advance(self, count: int = 1) -> None: ...
@@ -69,19 +68,7 @@ class Display(Protocol):
     def close(self) -> None: ...
 
 
-class SilentDisplay:
-    """For Python callers who want quiet, and for all ranks but the first."""
-
-    def start(self, description: str, total: int | None = None) -> None: ...
-    def advance(self, count: int = 1) -> None: ...
-    def finish(self) -> None: ...
-    def note(self, text: str) -> None: ...
-    def step(self, report: Report) -> None: ...
-    def validation(self, step: int, validation: Validation, *, better: bool) -> None: ...
-    def close(self) -> None: ...
-
-
-class PlainDisplay(SilentDisplay):
+class PlainDisplay(Display):
     """One line at a time, for logs and pipes: a line about training every few seconds."""
 
     def __init__(self, console: Console, every_seconds: float = 10.0) -> None:
@@ -104,7 +91,7 @@ class PlainDisplay(SilentDisplay):
             self.note(f"    {sample.source}\n    -> {sample.output}")
 
 
-class LiveDisplay(SilentDisplay):
+class LiveDisplay(Display):
     """A bar that moves, the numbers of now, the last validations and what the model says today."""
 
     def __init__(self, console: Console) -> None:
@@ -116,9 +103,9 @@ class LiveDisplay(SilentDisplay):
         self._line = Text()
         self._samples = Table.grid(padding=(0, 2))
         self._live = Live(console=console, refresh_per_second=4, get_renderable=self._render)
-        self._live.start()
 
     def start(self, description: str, total: int | None = None) -> None:
+        self._live.start()  # not before there is something to show: of several processes only the first has
         self._bars.reset(self._bar, total=total, description=description)
 
     def advance(self, count: int = 1) -> None:
@@ -128,6 +115,7 @@ class LiveDisplay(SilentDisplay):
         self._live.console.print(text, markup=False, highlight=False)
 
     def step(self, report: Report) -> None:
+        self._live.start()
         self._bars.update(self._bar, description="training", total=report.steps, completed=report.step)
         self._line = Text(training_line(report), style="dim")
 

@@ -45,37 +45,18 @@ class Progress:
     done: bool = False
 
 
-@dataclass(frozen=True)
 class RunFolder:
-    path: Path
+    """The paths of a run."""
 
-    @property
-    def config(self) -> Path:
-        return self.path / "config.yaml"
-
-    @property
-    def tokenizer(self) -> Path:
-        return self.path / "tokenizer.json"
-
-    @property
-    def model(self) -> Path:
-        return self.path / "model.safetensors"
-
-    @property
-    def metrics(self) -> Path:
-        return self.path / "metrics.jsonl"
-
-    @property
-    def curve(self) -> Path:
-        return self.path / "curve.svg"
-
-    @property
-    def scores(self) -> Path:
-        return self.path / "scores.json"
-
-    @property
-    def data(self) -> Path:
-        return self.path / "data"
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.config = path / "config.yaml"
+        self.tokenizer = path / "tokenizer.json"
+        self.model = path / "model.safetensors"
+        self.metrics = path / "metrics.jsonl"
+        self.curve = path / "curve.svg"
+        self.scores = path / "scores.json"
+        self.data = path / "data"
 
     def checkpoints(self) -> list[Path]:
         """The newest first."""

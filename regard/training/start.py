@@ -11,13 +11,13 @@ from typing import Any
 
 import torch
 
-from regard.config import Config, Values, assemble, dump, flatten, nest, read_yaml
+from regard.config import Config, Values, assemble, dump, flatten, nest, read_origins, read_yaml
 from regard.data.corpora import CORPORA
 from regard.errors import UserError
 from regard.models import build, named, parse_model
 from regard.tasks import task_named
 from regard.tasks.base import Task
-from regard.training.display import Display, SilentDisplay, clock
+from regard.training.display import Display, clock
 from regard.training.distributed import Ranks, join
 from regard.training.folder import Progress, RunFolder, load_tensors, load_weights, write_text
 from regard.training.interrupt import Interrupt
@@ -80,7 +80,7 @@ def train(
             _claim(folder, overwrite)
             write_text(folder.config, dump(config, origins))
         ranks.wait()
-        return _run(config, folder, ranks, display if display and ranks.first else SilentDisplay(), further=False)
+        return _run(config, folder, ranks, display if display and ranks.first else Display(), further=False)
     finally:
         ranks.close()
 
@@ -88,17 +88,16 @@ def train(
 def resume(out: Path, *, settings: Values | None = None, display: Display | None = None) -> RunFolder:
     """Go on with the run in the folder `out`, as if it had never stopped. `settings` may lengthen it."""
     folder = RunFolder(out)
-    values = read_run_config(folder)
-    config, _ = assemble([("config.yaml", values)], parse_model)
-    if settings:
-        config, origins = assemble([("config.yaml", values), ("on resuming", settings)], parse_model)
+    values, origins = read_run_config(folder), read_origins(folder.config)
+    config, changed = assemble([("", values), ("on resuming", settings or {})], parse_model)
     ranks = join(config.train.device)
     try:
         if settings and ranks.first:
+            origins |= {key: origin for key, origin in changed.items() if origin}
             write_text(folder.config, dump(config, origins))
         ranks.wait()
-        silent = SilentDisplay()
-        return _run(config, folder, ranks, display if display and ranks.first else silent, further=bool(settings))
+        shown = display if display and ranks.first else Display()
+        return _run(config, folder, ranks, shown, further=bool(settings))
     finally:
         ranks.close()
 

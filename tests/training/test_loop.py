@@ -15,7 +15,7 @@ from small_runs import SMALL, flags
 from regard.config import Config, TrainConfig, assemble
 from regard.models import build, parse_model
 from regard.tasks.translate import Translate
-from regard.training.display import SilentDisplay
+from regard.training.display import Display
 from regard.training.distributed import Ranks
 from regard.training.folder import RunFolder, weights_of
 from regard.training.interrupt import Interrupt
@@ -30,7 +30,7 @@ ALONE = Ranks(0, 1, torch.device("cpu"))
 def task(pairs_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Translate:
     config, _ = settle("translate", [str(pairs_file)], "transformer-tiny", None, SMALL)
     folder = tmp_path_factory.mktemp("task")
-    return Translate.prepare(config, folder / "cache", folder / "data", SilentDisplay())
+    return Translate.prepare(config, folder / "cache", folder / "data", Display())
 
 
 def trainer(task: Translate, folder: Path, model: dict[str, object], **settings: object) -> Trainer:
@@ -93,11 +93,11 @@ def test_interrupted_and_resumed_equals_uninterrupted(variant: str, task: Transl
     settings = {"steps": 7, "validate_every": 3, "validate_sentences": 0, "batch_tokens": 64, "accumulate": 2}
     model = {**VARIANTS[variant], "dropout": 0.3}
     quiet = trainer(task, tmp_path / "quiet", model, **settings)
-    quiet.fit(SilentDisplay(), StopAfter(0))
+    quiet.fit(Display(), StopAfter(0))
     for stop in (1, 3, 10):
         part = trainer(task, tmp_path / "parts", model, **settings)
         part.resume()
-        part.fit(SilentDisplay(), StopAfter(stop))
+        part.fit(Display(), StopAfter(stop))
     assert part.progress.done
     assert (part.progress.step, part.progress.best) == (7, quiet.progress.best)
     for name, weight in weights_of(quiet.model).items():

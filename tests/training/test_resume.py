@@ -149,4 +149,6 @@ def test_a_finished_run_given_more_steps_goes_on(pairs_file: Path, tmp_path: Pat
     resume(tmp_path / "a", settings={"train.steps": 120})
     train("translate", [str(pairs_file)], out=tmp_path / "b", model="transformer-tiny", settings=SMALL)
     assert_same_run(tmp_path / "a", tmp_path / "b")
-    assert "steps: 120" in (tmp_path / "a" / "config.yaml").read_text()
+    said = (tmp_path / "a" / "config.yaml").read_text()
+    assert "  steps: 120                              # on resuming" in said
+    assert "  width: 16                               # command" in said

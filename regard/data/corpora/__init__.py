@@ -38,25 +38,25 @@ CORPORA: dict[str, Corpus] = {
     for made in (
         Corpus(
             "english-french",
-            "Everyday English sentences to French: agreement, elision, negation, word order (50,000 pairs).",
+            "Everyday English to French, with agreement and word order (50,000).",
             {split: partial(_english_french.english_french, split) for split in _english_french.SIZES},
             {**_QUICK, "tokenizer.vocabulary": 2000},
         ),
         Corpus(
             "dates",
-            'Dates written in many ways to ISO: "the fifth of March 2024" to 2024-03-05 (20,000 pairs).',
+            "Any written date to ISO, such as 2024-03-05 (20,000).",
             {split: partial(_dates.dates, split) for split in _dates.SIZES},
             {**_QUICK, "tokenizer.kind": "char"},
         ),
         Corpus(
             "reverse",
-            "Three to twelve letters, backwards (10,000 pairs).",
+            "Three to twelve letters, backwards (10,000).",
             {split: partial(_symbols.symbols, split, reverse=True) for split in _symbols.SIZES},
             {**_QUICK, "tokenizer.kind": "word"},
         ),
         Corpus(
             "copy",
-            "Three to twelve letters, unchanged (10,000 pairs).",
+            "Three to twelve letters, unchanged (10,000).",
             {split: partial(_symbols.symbols, split, reverse=False) for split in _symbols.SIZES},
             {**_QUICK, "tokenizer.kind": "word"},
         ),
