@@ -10,7 +10,7 @@ from regard.run import Run
 from regard.training import start
 from regard.training.display import display_for
 
-__all__ = ["draw", "load", "train"]
+__all__ = ["draw", "load", "resume", "train"]
 
 
 def train(
@@ -40,6 +40,12 @@ def train(
         display=None if quiet else display_for(),
     )
     return Run.load(out)
+
+
+def resume(path: str | Path, *, settings: Mapping[str, object] | None = None, quiet: bool = False) -> Run:
+    """Go on with a run that stopped, or with a finished one that is given more steps."""
+    start.resume(Path(path), settings=settings, display=None if quiet else display_for())
+    return Run.load(path)
 
 
 def load(path: str | Path, device: str = "auto") -> Run:

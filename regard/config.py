@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError, model_validator
 
 from regard.errors import UserError, nearest
 
@@ -23,6 +23,10 @@ class Settings(BaseModel):
     """The base of all settings: immutable, nothing unknown, numbers may not be NaN."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True)
+
+
+Decay = Annotated[float, Field(ge=0, lt=1)]
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
 
 
 class ModelConfig(Settings):
@@ -45,7 +49,7 @@ class DataConfig(Settings):
     test_count: int = Field(default=1000, ge=0, description="pairs to hold out for the final score, at most 5% of all")
     max_length: int = Field(default=256, ge=1, description="longest side of a pair, in tokens")
     max_bad_share: float = Field(default=0.1, ge=0, le=1, description="share of unusable lines that stops the run")
-    seed: int = Field(default=1, ge=0)
+    seed: Seed = 1
 
 
 class TokenizerConfig(Settings):
@@ -63,7 +67,7 @@ class TrainConfig(Settings):
     learning_rate: float = Field(default=1e-3, gt=0, description="the highest rate, reached after warm-up")
     schedule: Literal["inverse-sqrt", "cosine", "constant"] = "inverse-sqrt"
     warmup: int = Field(default=400, ge=0)
-    betas: tuple[float, float] = (0.9, 0.98)
+    betas: tuple[Decay, Decay] = (0.9, 0.98)
     weight_decay: float = Field(default=0.0, ge=0)
     clip: float = Field(default=1.0, ge=0, description="largest norm of the gradient; 0 = no clipping")
     label_smoothing: float = Field(default=0.1, ge=0, lt=1)
@@ -74,7 +78,7 @@ class TrainConfig(Settings):
     patience: int = Field(default=8, ge=0, description="validations without a better score before stopping; 0 = never")
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     device: str = "auto"
-    seed: int = Field(default=1, ge=0)
+    seed: Seed = 1
 
 
 class SearchConfig(Settings):
@@ -90,8 +94,14 @@ class SearchConfig(Settings):
     temperature: float = Field(default=1.0, gt=0)
     top_k: int = Field(default=0, ge=0, description="sample among the k likeliest; 0 = all")
     top_p: float = Field(default=1.0, gt=0, le=1, description="sample within this share of probability")
-    seed: int = Field(default=1, ge=0)
+    seed: Seed = 1
     batch_tokens: int = Field(default=4096, ge=1, description="padded source tokens decoded together")
+
+    @model_validator(mode="after")
+    def _one_greedy_output(self) -> SearchConfig:
+        if self.method == "greedy" and self.n_best > 1:
+            raise ValueError(f"n_best = {self.n_best}: greedy search has one output (try method = beam)")
+        return self
 
 
 class Config(Settings):
@@ -164,6 +174,8 @@ def _explain(kind: type[Settings], item: Mapping[str, Any], section: str) -> str
         return f"{dotted}: unknown key{nearest(path[-1], owner.model_fields)}"
     if item["type"] == "missing":
         return f"{dotted}: missing"
+    if not path:  # a rule about several fields at once names them itself
+        return section + str(item["msg"]).removeprefix("Value error, ")
     message = item["msg"][0].lower() + item["msg"][1:]
     return f"{dotted} = {item['input']!r}: {message.replace('input should be', 'must be')}"
 

@@ -47,15 +47,21 @@ class Run:
     def __repr__(self) -> str:
         return f"Run({str(self.folder.path)!r}, task={self.config.task!r}, model={self.config.model.kind!r})"
 
-    def translate(self, texts: Sequence[str] | str, search: SearchConfig | None = None) -> list[Translation]:
+    def translate(
+        self, texts: Sequence[str] | str, search: SearchConfig | None = None, prefixes: Sequence[str] | None = None
+    ) -> list[Translation]:
         """Translate one text or several; each result has `.text`, `.score` and `.attention`."""
-        return list(self.stream([texts] if isinstance(texts, str) else texts, search))
+        return list(self.stream([texts] if isinstance(texts, str) else texts, search, prefixes))
 
     def stream(
-        self, texts: Iterable[str], search: SearchConfig | None = None, prefixes: Iterable[str] | None = None
+        self,
+        texts: Iterable[str],
+        search: SearchConfig | None = None,
+        prefixes: Iterable[str] | None = None,
+        window: int | None = None,
     ) -> Iterator[Translation]:
-        """As `translate`, for more texts than fit in memory."""
-        return self.translator.translate(texts, search or self.config.decode, prefixes)
+        """As `translate`, for more texts than fit in memory; `window` of them are read at a time."""
+        return self.translator.translate(texts, search or self.config.decode, prefixes, window)
 
     def evaluate(
         self,
@@ -68,9 +74,14 @@ class Run:
             pairs = self.read([str(pairs)])
         return evaluate(self.translator, pairs, search or self.config.decode, variant)
 
-    def read(self, files: Sequence[str], columns: Sequence[str] | None = None) -> list[Pair]:
-        """The pairs of files, by the columns that the run was trained on unless others are named."""
-        bad = BadLines()
+    def read(
+        self, files: Sequence[str], columns: Sequence[str] | None = None, bad: BadLines | None = None
+    ) -> list[Pair]:
+        """The pairs of files, by the columns that the run was trained on unless others are named.
+
+        Lines that cannot be used are counted in `bad`.
+        """
+        bad = bad or BadLines()
         pairs = list(read_pairs(files, columns=columns or self.config.data.columns, bad=bad))
         bad.check(self.config.data.max_bad_share)
         return pairs

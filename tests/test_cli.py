@@ -154,6 +154,12 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "heads": ("pairs.tsv --set model.heads=3", r"width = 16: must be a multiple of heads = 3"),
     "no equals sign": ("pairs.tsv --set train.steps", r"--set 'train\.steps': must be key=value"),
     "unknown model": ("pairs.tsv --model transformer-tyni", r"model = 'transformer-tyni': unknown; did you mean 'tran"),
+    "too long for the model": (
+        "pairs.tsv --set data.max_length=1024",
+        r"data\.max_length = 1024: must be less than mod",
+    ),
+    "impossible betas": ("pairs.tsv --set train.betas=[1.5,2]", r"train\.betas\.0 = 1\.5: must be less than 1"),
+    "impossible seed": ("pairs.tsv --set train.seed=99999999999", r"train\.seed = 99999999999: must be less than"),
     "zero batch": ("pairs.tsv --set train.batch_tokens=0", r"train\.batch_tokens = 0: must be greater than or equal"),
     "unknown device": ("pairs.tsv --set train.device=gpu9", r"device = 'gpu9': cannot be used here"),
     "missing recipe": ("pairs.tsv --config none.yaml", r"none\.yaml: cannot be read"),
@@ -197,10 +203,20 @@ def test_mistakes_with_runs(regard, trained: Path, pairs_file: Path, tmp_path: P
     _one_message(regard("train"), "what to train")
     _one_message(regard("train", "paint", pairs_file, "--out", tmp_path / "x"), "task = 'paint': unknown")
     _one_message(train("--out", trained), "already holds a run. To go on with it: regard train --resume")
-    _one_message(regard("train", "translate", "--resume", trained), "takes no task or files")
+    _one_message(regard("train", "translate", "--resume", trained), "takes no task; the run knows its own")
+    _one_message(regard("train", "--resume", trained, "--model", "rnn"), "takes no --model")
+    _one_message(regard("train", "--resume", trained, "--set", "model.width=8"), "model.width: cannot be changed")
+    settings = tmp_path / "settings"
+    settings.mkdir()
+    (settings / "config.yaml").write_text("colour: blue\n")
+    _one_message(train("--out", settings, "--overwrite"), "not a run of Regard")
+    _one_message(regard("translate", settings, "a"), "not a run of Regard")
+    assert (settings / "config.yaml").exists(), "somebody else's folder is not touched"
+    _one_message(regard("train", "translate", "none.tsv", "--out", trained, "--overwrite", *QUICK), "none.tsv")
+    assert (trained / "model.safetensors").exists(), "a mistake does not cost the run that was to be replaced"
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "photo.jpg").touch()
-    _one_message(train("--out", tmp_path / "other"), "holds other files and is not a run")
+    _one_message(train("--out", tmp_path / "other"), r"holds other files \(photo.jpg\) and is not a run")
     (tmp_path / "file").touch()
     _one_message(train("--out", tmp_path / "file"), "is a file, not a folder")
     _one_message(train("--out", "/proc/nowhere/run"), "cannot be written")
@@ -209,7 +225,14 @@ def test_mistakes_with_runs(regard, trained: Path, pairs_file: Path, tmp_path: P
     _one_message(regard("train", "--resume", tmp_path / "other"), "not a run of Regard")
     _one_message(regard("translate", trained, "a", "--beam", "0"), "decode.beam = 0: must be greater")
     _one_message(regard("translate", trained, "a", "--method", "best"), "decode.method = 'best': must be")
+    _one_message(regard("translate", trained, "a", "--method", "greedy", "--n-best", "2"), "n_best = 2: greedy search")
+    _one_message(regard("translate", trained, "sentnces.txt"), "sentnces.txt: no such file")
     _one_message(regard("translate", trained, "a", "--attention", tmp_path / "a.gif"), r"\.gif")
+    (tmp_path / "in.txt").write_text("one\n")
+    _one_message(regard("translate", trained, tmp_path / "in.txt", "--out", tmp_path / "in.txt"), "is read and cannot")
+    assert (tmp_path / "in.txt").read_text() == "one\n"
+    (tmp_path / "latin.txt").write_bytes("é".encode("latin1"))
+    _one_message(regard("translate", trained, tmp_path / "latin.txt"), "latin.txt: is not UTF-8 text")
     _one_message(regard("translate", trained, "a", "--attention", tmp_path / "no" / "a.svg"), "a.svg")
     _one_message(regard("translate", trained, "a", "--attention", tmp_path / "a.svg", "--site", "x"), "site = 'x'")
     _one_message(regard("translate", trained, "a", "--attention", tmp_path / "a.svg", "--head", "9"), "head = 9")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 
 import typer
@@ -32,9 +33,8 @@ def main() -> None:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        print("\nstopped", file=sys.stderr)
-        sys.exit(130)
-    except BrokenPipeError:  # `| head` has seen enough
-        sys.stderr.close()
-        sys.exit(0)
+    except OSError as error:  # a full disk, a folder that may not be written, ...
+        if error.filename is None and error.errno != errno.ENOSPC:
+            raise
+        print(f"error: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
+        sys.exit(2)

@@ -20,7 +20,7 @@ def demo(
     """
     from rich.console import Console
 
-    from regard.cli.show import show_run, show_scores
+    from regard.cli.train import trained
     from regard.explorer.figures import draw
     from regard.run import Run
     from regard.training import start
@@ -29,14 +29,8 @@ def demo(
     out = out or Path("runs") / f"demo-{model}"
     console = Console()
     console.print(f"Training {model} on the built-in corpus english-french, in {out}\n", highlight=False)
-    try:
-        folder = start.train(
-            "translate", ["english-french"], out=out, model=model, overwrite=True, display=display_for(console)
-        )
-    except start.Interrupted as stopped:
-        console.print(str(stopped), highlight=False)
-        raise typer.Exit(130) from None
-    show_scores(folder)
+    display = display_for(console)
+    trained(lambda: start.train("translate", ["english-french"], out=out, model=model, overwrite=True, display=display))
     run = Run.load(out)
     results = run.translate(SENTENCES)
     for result in results:
@@ -47,4 +41,3 @@ def demo(
         draw(record.words(), picture)
         draw(record.words(), picture.with_suffix(".png"))
         console.print(f"\nWhat each French word looked at: {picture} (and .png)", highlight=False, soft_wrap=True)
-    show_run(folder)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from regard.errors import UserError
 
 
 def evaluate(
@@ -31,11 +34,10 @@ def evaluate(
     BLEU, chrF and TER with their signatures, exact outputs, perplexity, token accuracy, and the alignment error rate
     (AER) where the file's third column holds word alignments.
     """
-    from rich.console import Console
-
     from regard.cli.output import output
-    from regard.cli.show import score_table
+    from regard.cli.show import print_scores
     from regard.config import SearchConfig, validated
+    from regard.data.badlines import BadLines
     from regard.run import Run
     from regard.tasks.translation_scores import Variant, sentence_bleu
 
@@ -44,27 +46,25 @@ def evaluate(
     if beam is not None:
         given = {**search.model_dump(), "beam": beam, "method": "greedy" if beam == 1 else "beam"}
         search = validated(SearchConfig, given, "decode.")
-    variant = Variant(tokenize, lowercase)
-    sets = (
-        {Path(files[0]).name: opened.read(files, columns.split(",") if columns else None)}
-        if files
-        else opened.held_out()
-    )
+    bad = BadLines()
+    if files:
+        sets = {Path(files[0]).name: opened.read(files, columns.split(",") if columns else None, bad)}
+    else:
+        sets = opened.held_out()
+    if bad.total:
+        print(bad.summary(), file=sys.stderr)
+    if not sets:
+        raise UserError(f"{run}: held no sentences out; give a file (regard evaluate {run} test.tsv)")
     scores = {}
-    with output(out) as file:
+    with output(out, [Path(file) for file in files or []]) as file:
         for name, pairs in sets.items():
-            found, results = opened.evaluate(pairs, search, variant)
+            found, results = opened.evaluate(pairs, search, Variant(tokenize, lowercase))
             scores[name] = asdict(found)
-            if out is None:
-                continue
-            for pair, result in zip(pairs, results, strict=True):
-                row = {"set": name, "source": pair.source, "reference": pair.target, "output": result.text}
-                row |= {"bleu": round(sentence_bleu(result.text, pair.target), 2)}  # type: ignore[dict-item]
+            for pair, result in zip(pairs, results, strict=True) if out else ():
+                row: dict[str, object] = {"set": name, "source": pair.source, "reference": pair.target}
+                row |= {"output": result.text, "bleu": round(sentence_bleu(result.text, pair.target), 2)}
                 print(json.dumps(row, ensure_ascii=False), file=file)
     if as_json:
         typer.echo(json.dumps(scores, indent=2, ensure_ascii=False))
-        return
-    console = Console()
-    console.print(score_table(scores))
-    for name, signature in next(iter(scores.values()))["signatures"].items():
-        console.print(f"{name}: {signature}", style="dim", highlight=False, soft_wrap=True)
+    else:
+        print_scores(scores)

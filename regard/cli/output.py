@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -12,10 +12,13 @@ from regard.errors import UserError
 
 
 @contextlib.contextmanager
-def output(path: Path | None) -> Iterator[TextIO]:
+def output(path: Path | None, sources: Sequence[Path] = ()) -> Iterator[TextIO]:
+    """Opened for writing, unless it is one of the files that are being read."""
     if path is None:
         yield sys.stdout
         return
+    if any(path.exists() and path.samefile(source) for source in sources):
+        raise UserError(f"{path}: is read and cannot be written at the same time; choose another --out")
     try:
         file = path.open("w", encoding="utf8")
     except OSError as error:

@@ -41,19 +41,19 @@ def score_table(scores: Mapping[str, Mapping[str, Any]]) -> Table:
 
 
 def show_scores(folder: RunFolder) -> None:
+    """The final scores of a run, and what can be done with it now."""
     scores = json.loads(folder.scores.read_text(encoding="utf8"))
-    if not scores:
-        return
+    if scores:
+        print_scores(scores)
+    Console().print(
+        f'The run is in {folder.path}. Next:\n  regard translate {folder.path} "..." --attention attention.svg\n',
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def print_scores(scores: Mapping[str, Mapping[str, Any]]) -> None:
     console = Console()
     console.print(score_table(scores))
     for name, signature in next(iter(scores.values()))["signatures"].items():
         console.print(f"{name}: {signature}", style="dim", highlight=False, soft_wrap=True)
-
-
-def show_run(folder: RunFolder) -> None:
-    Console().print(
-        f'\nThe run is in {folder.path}. Next:\n  regard translate {folder.path} "..."'
-        f'\n  regard translate {folder.path} "..." --attention attention.svg',
-        highlight=False,
-        soft_wrap=True,
-    )

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from regard.cli.settings import parse_settings
 from regard.errors import UserError
+
+if TYPE_CHECKING:
+    from regard.training.folder import RunFolder
 
 
 def train(
@@ -42,39 +46,43 @@ def train(
     settings |= {f"data.{name}": list(given) for name, given in (("valid", valid), ("test", test)) if given}
     if columns:
         settings["data.columns"] = columns.split(",")
-    if resume is None:
-        if task is None:
-            raise UserError("what to train? Try: regard train translate pairs.tsv --out runs/mine")
-        if out is None:
-            raise UserError("--out: missing; it names the folder for the run (try --out runs/mine)")
-    elif task is not None:
-        raise UserError(f"--resume {resume}: takes no task or files; the run knows its own")
-
     from regard.training import start
     from regard.training.display import display_for
 
+    if resume is not None:
+        given = {"task": task, "files": files, "--out": out, "--model": model, "--config": config}
+        if useless := [name for name, value in {**given, "--overwrite": overwrite}.items() if value]:
+            raise UserError(f"--resume {resume}: takes no {useless[0]}; the run knows its own")
+        trained(lambda: start.resume(resume, settings=settings, display=display_for()))
+        return
+    if task is None:
+        raise UserError("what to train? Try: regard train translate pairs.tsv --out runs/mine")
+    if out is None:
+        raise UserError("--out: missing; it names the folder for the run (try --out runs/mine)")
+    trained(
+        lambda: start.train(
+            task,
+            files or [],
+            out=out,
+            model=model,
+            recipe=config,
+            settings=settings,
+            overwrite=overwrite,
+            display=display_for(),
+        )
+    )
+
+
+def trained(training: Callable[[], RunFolder]) -> RunFolder:
+    """Train and show the scores; asked to stop, say how to go on. Of the processes of torchrun, one speaks."""
+    from regard.cli.show import show_scores
+    from regard.training.start import Interrupted
+
     try:
-        if resume is not None:
-            folder = start.resume(resume, settings=settings, display=display_for())
-        else:
-            assert task is not None, "checked above"
-            assert out is not None, "checked above"
-            folder = start.train(
-                task,
-                files or [],
-                out=out,
-                model=model,
-                recipe=config,
-                settings=settings,
-                overwrite=overwrite,
-                display=display_for(),
-            )
-    except start.Interrupted as stopped:
+        folder = training()
+    except Interrupted as stopped:
         typer.echo(str(stopped))
         raise typer.Exit(130) from None
-
-    if os.environ.get("RANK", "0") == "0":  # of the processes that torchrun starts, one speaks
-        from regard.cli.show import show_run, show_scores
-
+    if os.environ.get("RANK", "0") == "0":
         show_scores(folder)
-        show_run(folder)
+    return folder

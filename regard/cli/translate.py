@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -62,42 +64,35 @@ def translate(
     from regard.run import Run
 
     opened = Run.load(run, device)
+    if beam is not None and method is None:
+        wishes["method"] = "beam"
     given = {name: value for name, value in wishes.items() if value is not None}
     search = validated(SearchConfig, {**opened.config.decode.model_dump(), **given}, "decode.")
-    lines = _lines(text)
+    files = _files(text or [])
+    lines = _lines(files, text or [])
     prefixes = None if prefix is None else iter(lambda: prefix, None)
-    with output(out) as file:
-        for number, result in enumerate(opened.stream(lines, search, prefixes), start=1):
+    waiting = not text and sys.stdin.isatty()
+    picture = _Picture(attention, site, head, grid, subwords, single=not files and len(text or []) == 1)
+    with output(out, files) as file:
+        results = opened.stream(lines, search, prefixes, window=1 if waiting else None)
+        for number, result in enumerate(results, start=1):
             if result.truncated:
                 print(f"warning: line {number}: too long for the model, only its beginning was read", file=sys.stderr)
             for one in [result, *result.others]:
                 record = {"source": one.source, "text": one.text, "score": one.score}
                 print(json.dumps(record, ensure_ascii=False) if as_json else one.text, file=file, flush=True)
-            if attention is not None and number <= PICTURES:
-                path = (
-                    attention
-                    if text and len(text) == 1 and not Path(text[0]).is_file()
-                    else _numbered(attention, number)
-                )
-                _draw(result, path, site, head, grid, subwords)
+            picture.draw(result, number)
 
 
-def _lines(text: list[str] | None) -> Iterator[str]:
-    """The sentences: as given, or the lines of a file, or of standard input."""
-    if text and text != ["-"]:
-        file = Path(text[0])
-        if len(text) > 1 or not _is_file(file):
-            yield from text
-            return
-        try:
-            with file.open(encoding="utf8") as lines:
-                yield from lines
-        except UnicodeDecodeError as error:
-            raise UserError(f"{file}: is not UTF-8 text ({error.reason} at byte {error.start})") from None
-        return
-    if sys.stdin.isatty():
-        print("Type a sentence and press Enter (Ctrl-D ends):", file=sys.stderr)
-    yield from sys.stdin
+def _files(text: list[str]) -> list[Path]:
+    """The arguments as files, if they are; what only looks like one is said, not translated."""
+    paths = [Path(one) for one in text]
+    if paths and all(map(_is_file, paths)):
+        return paths
+    for one in text:
+        if re.fullmatch(r"\S*(/\S+|\w\.(txt|tsv|csv|jsonl?|gz|[a-z]{2}))", one):
+            raise UserError(f"{one}: no such file (to translate it as a sentence, pipe it: echo '{one}' | regard ...)")
+    return []
 
 
 def _is_file(path: Path) -> bool:
@@ -107,23 +102,52 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _numbered(path: Path, number: int) -> Path:
-    return path.with_name(f"{path.stem}-{number}{path.suffix}")
+def _lines(files: list[Path], text: list[str]) -> Iterator[str]:
+    """The lines of the files, or the sentences as given, or the lines of standard input."""
+    if text and not files and text != ["-"]:
+        yield from text
+        return
+    if not files and sys.stdin.isatty():
+        print("Type a sentence and press Enter (Ctrl-D ends):", file=sys.stderr)
+    try:
+        for path in files:
+            with path.open(encoding="utf8") as lines:
+                yield from lines
+        if not files:
+            yield from sys.stdin
+    except UnicodeDecodeError as error:
+        where = path if files else "standard input"
+        raise UserError(f"{where}: is not UTF-8 text ({error.reason})") from None
 
 
-def _draw(result: Translation, path: Path, site: str | None, head: int | None, grid: bool, subwords: bool) -> None:
-    from regard.explorer.figures import draw
+@dataclass(frozen=True)
+class _Picture:
+    """What to draw of each translation, and where."""
 
-    record = result.attention
-    if not record.sites:
-        raise UserError("--attention: this model has no attention to draw (try one trained with --model rnn-attention)")
-    if not subwords:
-        record = record.words()
-    if path.suffix == ".json":
-        try:
-            path.write_text(record.to_json(), encoding="utf8")
-        except OSError as error:
-            raise UserError(f"{path}: cannot be written ({error.strerror})") from None
-    else:
-        draw(record, path, site=site, head=head, grid=grid)
-    print(f"attention: {path}", file=sys.stderr)
+    path: Path | None
+    site: str | None
+    head: int | None
+    grid: bool
+    subwords: bool
+    single: bool
+
+    def draw(self, result: Translation, number: int) -> None:
+        if self.path is None or not result.target_ids:
+            return
+        if number > PICTURES:
+            if number == PICTURES + 1:
+                print(f"attention: drawn for the first {PICTURES} sentences only", file=sys.stderr)
+            return
+        from regard.explorer.figures import draw
+
+        path = self.path if self.single else self.path.with_name(f"{self.path.stem}-{number}{self.path.suffix}")
+        record = result.attention
+        if not record.sites:
+            raise UserError("--attention: this model has no attention to draw (try --model rnn-attention in training)")
+        record = record if self.subwords else record.words()
+        if path.suffix == ".json":
+            chosen = record.select(self.site or "*", None if self.head is None else [self.head])
+            path.write_text(chosen.to_json(), encoding="utf8")
+        else:
+            draw(record, path, site=self.site, head=self.head, grid=self.grid)
+        print(f"attention: {path}", file=sys.stderr)

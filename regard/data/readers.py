@@ -49,7 +49,7 @@ def read_located(
     """The pairs, each with the file and the line it came from."""
     bad = BadLines() if bad is None else bad
     if columns is not None and len(columns) != 2:
-        raise UserError(f"columns = {' '.join(columns)}: give two, the source and the target (try --columns en fr)")
+        raise UserError(f"columns = {' '.join(columns)}: give two, the source and the target (try --columns en,fr)")
     paths = expand(files)
     read_before = bad.read
     usable = 0
@@ -273,7 +273,7 @@ def _choose(names: list[str], columns: Sequence[str] | None, path: Path) -> tupl
         return 0, 1
     raise UserError(
         f"{path}: cannot tell which columns are the source and the target; {found}; pass two of them, for example "
-        f"--columns {' '.join(names[:2]) if len(names) > 1 else 'source target'}"
+        f"--columns {','.join(names[:2]) if len(names) > 1 else 'source,target'}"
     )
 
 

@@ -65,4 +65,6 @@ def constrain(
         if done < len(prefix):
             forbidden[row] = True
             forbidden[row, prefix[done]] = False
+    stuck = forbidden.all(dim=1)
+    forbidden[stuck, limits.end] = False  # where nothing may follow, the output ends
     return log_probs.masked_fill(forbidden, float("-inf"))

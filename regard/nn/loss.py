@@ -38,8 +38,8 @@ class _ProjectedLoss(torch.autograd.Function):
             kind = torch.get_autocast_dtype(hidden.device.type)
             hidden, weight, bias = hidden.to(kind), weight.to(kind), None if bias is None else bias.to(kind)
         grad_hidden = torch.empty_like(hidden)
-        grad_weight = torch.zeros_like(weight)
-        grad_bias = None if bias is None else torch.zeros_like(bias)
+        grad_weight = torch.zeros_like(weight, dtype=torch.float32)  # sums over chunks lose too much in bfloat16
+        grad_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
         loss = torch.zeros((), dtype=torch.float32, device=hidden.device)
         uniform = smoothing / len(weight)
         for rows in range(0, len(hidden), CHUNK):
@@ -58,7 +58,10 @@ class _ProjectedLoss(torch.autograd.Function):
             grad.scatter_add_(1, answer, torch.full_like(chosen, smoothing - 1))
             grad = grad.to(part.dtype)
             torch.mm(grad, weight, out=grad_hidden[rows : rows + CHUNK])
-            grad_weight.addmm_(grad.t(), part)
+            if grad.dtype == torch.float32:
+                grad_weight.addmm_(grad.t(), part)
+            else:
+                grad_weight += grad.t() @ part
             if grad_bias is not None:
                 grad_bias += grad.sum(dim=0)
         ctx.save_for_backward(grad_hidden, grad_weight, grad_bias)

@@ -40,6 +40,16 @@ class Recording:
     kept_heads: dict[str, list[int]] = field(default_factory=dict)
     _seen: dict[str, int] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if self.rows is not None:
+            self.rows = sorted(set(self.rows))  # the order in which an RNN decoder comes to them
+        if any(number < 0 for number in [*(self.rows or ()), *(self.heads or ())]):
+            raise UserError(f"rows = {self.rows}, heads = {self.heads}: are counted from 0")
+
+    def again(self) -> Recording:
+        """The same wishes, with nothing recorded yet."""
+        return Recording(self.sites, self.heads, self.rows)
+
     def wants(self, site: str) -> bool:
         return fnmatchcase(site, self.sites)
 
@@ -197,7 +207,10 @@ def records(
         for site, batch in batches.items():
             queries, keys = axes(site, sentence)
             if recording.rows is not None:
-                queries = queries.select([row for row in recording.rows if row < len(queries.tokens)])
+                kept = [row for row in recording.rows if row < len(queries.tokens)]
+                if not kept:
+                    raise UserError(f"rows = {recording.rows}: {site} has rows 0 to {len(queries.tokens) - 1}")
+                queries = queries.select(kept)
             weights = batch[sentence, :, : len(queries.tokens), : len(keys.tokens)]
             sites[site] = Heads(weights, queries, keys, recording.kept_heads[site])
         yield AttentionRecord(sites)

@@ -27,9 +27,12 @@ def alignment_errors(translator: Translator, pairs: Sequence[Pair]) -> dict[str,
     agreed: dict[str, int] = {}
     counted: dict[str, int] = {}
     encode = translator.tokenizer.encode_batch
+    limit = translator.model.max_length or 10**9
     for first in range(0, len(pairs), TOGETHER):
         part = pairs[first : first + TOGETHER]
         sources, targets = encode([pair.source for pair in part]), encode([pair.target for pair in part])
+        if max(map(len, sources + targets)) >= limit:
+            continue  # too long to be replayed
         replayed = translator.replay(sources, targets, Recording(sites="*cross"))
         for pair, record in zip(part, replayed, strict=True):
             gold, words = set(pair.alignment or ()), record.words()

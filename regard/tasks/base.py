@@ -60,13 +60,17 @@ class Task(ABC):
 
     @classmethod
     @abstractmethod
-    def prepare(cls, config: Config, cache: Path, into: Path, progress: Progress) -> Task:
-        """Read the sources of `config`, or reuse them from `cache`; what the run needs is kept in the folder `into`."""
+    def prepare(cls, config: Config, cache: Path, progress: Progress) -> Task:
+        """Read the sources of `config`, or find in `cache` what was made of them before."""
 
     @classmethod
     @abstractmethod
     def open(cls, config: Config, folder: Path) -> Task:
-        """From a folder that `prepare` filled."""
+        """From a folder that `keep` filled."""
+
+    @abstractmethod
+    def keep(self, folder: Path) -> None:
+        """Put the data into a folder of the run, which then needs neither the sources nor the cache."""
 
     @property
     @abstractmethod

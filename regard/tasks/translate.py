@@ -33,7 +33,7 @@ class Translate(Task):
         self.config, self.data = config, data
 
     @classmethod
-    def prepare(cls, config: Config, cache: Path, into: Path, progress: Progress) -> Translate:
+    def prepare(cls, config: Config, cache: Path, progress: Progress) -> Translate:
         data, text = config.data, config.tokenizer
         built_in = len(data.train) == 1 and data.train[0] in CORPORA
         prepared = prepare(
@@ -50,12 +50,14 @@ class Translate(Task):
             seed=data.seed,
             progress=progress,
         )
-        link_or_copy(prepared.folder, into)
         return cls(config, prepared)
 
     @classmethod
     def open(cls, config: Config, folder: Path) -> Translate:
         return cls(config, Prepared.open(folder))
+
+    def keep(self, folder: Path) -> None:
+        link_or_copy(self.data.folder, folder)
 
     @property
     def vocabulary(self) -> int:
@@ -91,7 +93,7 @@ class Translate(Task):
         chosen = pairs[: self.config.train.validate_sentences]
         if not chosen:
             return Validation(-forced.loss, forced.loss, accuracy)
-        options = self.config.decode.model_copy(update={"method": "greedy"})
+        options = self.config.decode.model_copy(update={"method": "greedy", "n_best": 1})
         mine = [pair.source for pair in chosen[share.rank :: share.size]]
         outputs = [""] * len(chosen)
         for rank, texts in enumerate(share.gather([one.text for one in translator.translate(mine, options)])):

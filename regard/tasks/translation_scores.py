@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -52,21 +53,26 @@ class Scores:
     aer: dict[str, float]
 
 
-def text_scores(
-    outputs: Sequence[str], references: Sequence[str], variant: Variant
-) -> tuple[dict[str, float], dict[str, str]]:
-    """BLEU, chrF and TER by name, and their signatures."""
+def text_metrics(variant: Variant) -> dict[str, Any]:
+    """sacreBLEU's metrics by name, set up as asked for."""
     from sacrebleu.metrics import BLEU, CHRF, TER
 
-    if variant.tokenize not in BLEU.TOKENIZERS:
-        raise UserError(
-            f"tokenize = {variant.tokenize!r}: unknown to sacreBLEU{nearest(variant.tokenize, BLEU.TOKENIZERS)}"
-        )
-    metrics = {
-        "bleu": BLEU(tokenize=variant.tokenize, lowercase=variant.lowercase),
-        "chrf": CHRF(lowercase=variant.lowercase),
-        "ter": TER(case_sensitive=not variant.lowercase),
-    }
+    known = BLEU.TOKENIZERS
+    if variant.tokenize not in known:
+        raise UserError(f"tokenize = {variant.tokenize!r}: unknown to sacreBLEU{nearest(variant.tokenize, known)}")
+    try:
+        score = BLEU(tokenize=variant.tokenize, lowercase=variant.lowercase)
+    except (RuntimeError, ImportError, OSError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise UserError(f"tokenize = {variant.tokenize!r}: cannot be used here ({reason})") from None
+    chrf, ter = CHRF(lowercase=variant.lowercase), TER(case_sensitive=not variant.lowercase)
+    return {"bleu": score, "chrf": chrf, "ter": ter}
+
+
+def text_scores(
+    outputs: Sequence[str], references: Sequence[str], metrics: Mapping[str, Any]
+) -> tuple[dict[str, float], dict[str, str]]:
+    """The score of each metric by name, and its signature."""
     scores, signatures = {}, {}
     for name, metric in metrics.items():
         scores[name] = float(metric.corpus_score(list(outputs), [list(references)]).score)
@@ -85,9 +91,10 @@ def evaluate(
     translator: Translator, pairs: Sequence[Pair], options: SearchConfig, variant: Variant | None = None
 ) -> tuple[Scores, list[Translation]]:
     """Translate the pairs' sources and compare with their targets; where pairs carry an alignment, score that too."""
+    metrics = text_metrics(variant or Variant())  # first of all: a wrong name should not cost a translation
     results = list(translator.translate([pair.source for pair in pairs], options))
     outputs, references = [result.text for result in results], [pair.target for pair in pairs]
-    texts, signatures = text_scores(outputs, references, variant or Variant())
+    texts, signatures = text_scores(outputs, references, metrics)
     forced = forced_scores(translator, pairs)
     equal = sum(output == reference for output, reference in zip(outputs, references, strict=True))
     scores = Scores(

@@ -83,14 +83,21 @@ class Translator:
         return next(self.model.parameters()).device
 
     def translate(
-        self, texts: Iterable[str], options: SearchConfig, prefixes: Iterable[str] | None = None
+        self,
+        texts: Iterable[str],
+        options: SearchConfig,
+        prefixes: Iterable[str] | None = None,
+        window: int | None = None,
     ) -> Iterator[Translation]:
-        """Translations in the order of the texts; texts may be endless. A prefix is how an output must begin."""
+        """Translations in the order of the texts; texts may be endless. A prefix is how an output must begin.
+
+        `window` texts are read before the first is translated; 1 for a person who waits.
+        """
         numbered = enumerate(texts)
         begun = None if prefixes is None else iter(prefixes)
-        while window := list(islice(numbered, WINDOW)):
-            wishes = [] if begun is None else self.tokenizer.encode_batch(list(islice(begun, len(window))))
-            yield from self._window(window, options, wishes)
+        while read := list(islice(numbered, window or WINDOW)):
+            wishes = [] if begun is None else self.tokenizer.encode_batch(list(islice(begun, len(read))))
+            yield from self._window(read, options, wishes)
 
     def _window(
         self, window: list[tuple[int, str]], options: SearchConfig, wishes: list[list[int]]
@@ -109,7 +116,7 @@ class Translator:
             limits = Limits(
                 begin=BOS,
                 end=EOS,
-                lengths=[min(options.max_length or 10 + 2 * len(ids[place]), limit) for place in places],
+                lengths=[min(options.max_length or 10 + 2 * len(ids[place]), limit - 1) for place in places],
                 never=(PAD, BOS),
                 prefixes=[wishes[place] for place in places] if wishes else (),
                 numbers=[window[place][0] for place in places],
@@ -128,9 +135,10 @@ class Translator:
 
     @torch.inference_mode()
     def replay(
-        self, sources: Sequence[list[int]], targets: Sequence[list[int]], recording: Recording
+        self, sources: Sequence[list[int]], targets: Sequence[list[int]], wanted: Recording
     ) -> Iterator[AttentionRecord]:
-        """The attention of finished translations, from one forward pass over them."""
+        """The attention of finished translations that `wanted` asks for, from one forward pass over them."""
+        recording = wanted.again()
         batch = make_batch(sources, targets).to(self.device)
         self.model(batch.source, batch.target[:, :-1], record=recording)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import torch
@@ -32,6 +33,14 @@ class Ranks:
         dist.all_gather_object(everyone, mine)
         return everyone
 
+    def sum(self, *values: float) -> list[float]:
+        """Each value, summed over the ranks; cheaper than `gather`."""
+        if self.size == 1:
+            return list(values)
+        total = torch.tensor(values, dtype=torch.float64, device=self.device)
+        dist.all_reduce(total)
+        return total.tolist()
+
     def wait(self) -> None:
         if self.size > 1:
             dist.barrier()
@@ -45,8 +54,12 @@ def join(device: str = "auto") -> Ranks:
     """Joins the processes that `torchrun` started, or stands alone."""
     size, rank, local = (int(os.environ.get(name, default)) for name, default in _TORCHRUN)
     chosen = pick_device(device, local)
+    if chosen.type == "cuda":
+        torch.cuda.set_device(chosen)
     if size > 1:
-        dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
+        # The others wait while the first prepares the data and computes the final scores: let them.
+        backend = "nccl" if chosen.type == "cuda" else "gloo"
+        dist.init_process_group(backend, timeout=timedelta(days=1))
     return Ranks(rank, size, chosen)
 
 
@@ -55,9 +68,9 @@ _TORCHRUN = (("WORLD_SIZE", "1"), ("RANK", "0"), ("LOCAL_RANK", "0"))
 
 def pick_device(name: str, local_rank: int = 0) -> torch.device:
     """`auto` is a GPU when there is one. A device that is not there is an error that says what is."""
+    if name in ("auto", "cuda") and torch.cuda.is_available():
+        return torch.device("cuda", local_rank)
     if name == "auto":
-        if torch.cuda.is_available():
-            return torch.device("cuda", local_rank)
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
     try:
         device = torch.device(name)

@@ -16,6 +16,7 @@ import contextlib
 import errno
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -58,6 +59,19 @@ class RunFolder:
         self.scores = path / "scores.json"
         self.data = path / "data"
 
+    def others(self) -> list[str]:
+        """What is in the folder and not of a run."""
+        own = {"config.yaml", "tokenizer.json", "model.safetensors", "metrics.jsonl", "curve.svg", "scores.json"}
+        own |= {"data", "training", "tensorboard", "attention.svg", "attention.png"}
+        return [path.name for path in self.path.iterdir() if path.name not in own and not path.name.startswith(".")]
+
+    def clear(self) -> None:
+        """Removes a run; other files in the folder stay."""
+        for folder in ("data", "training", "tensorboard"):
+            shutil.rmtree(self.path / folder, ignore_errors=True)
+        for path in (self.model, self.metrics, self.curve, self.scores, self.tokenizer, self.config):
+            path.unlink(missing_ok=True)
+
     def checkpoints(self) -> list[Path]:
         """The newest first."""
         return sorted((self.path / "training").glob("step-*.safetensors"), reverse=True)
@@ -80,16 +94,17 @@ class RunFolder:
 
     def load_checkpoint(self) -> tuple[Progress, dict[str, Tensor], list[str]] | None:
         """The newest checkpoint that can be read, and a warning for each newer one that cannot."""
-        warnings = []
+        warnings: list[str] = []
         for path in self.checkpoints():
             try:
                 tensors, about = load_tensors(path)
                 read = json.loads(about["progress"])
-            except (UserError, KeyError, ValueError) as error:
+                best = None if read["best"] is None else tuple(read["best"])
+                return Progress(**{**read, "best": best}), tensors, warnings
+            except UserError as error:
                 warnings.append(f"{error}; using the checkpoint before it")
-                continue
-            best = None if read["best"] is None else tuple(read["best"])
-            return Progress(**{**read, "best": best}), tensors, warnings
+            except (KeyError, ValueError, TypeError):
+                warnings.append(f"{path}: not a checkpoint of this version; using the checkpoint before it")
         if warnings:
             raise UserError("no checkpoint can be read:\n" + "\n".join(w.partition("; using")[0] for w in warnings))
         return None

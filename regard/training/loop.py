@@ -79,13 +79,14 @@ class Trainer:
             if step % REPORT_EVERY == 0 or last:
                 display.step(report)
                 metrics.write(report.row())
-                report = Report(step, config.steps)
             if step % config.validate_every == 0 or last:
                 validation = self.validate()
                 display.validation(step, validation, better=self.progress.waited == 0)
                 row = {"valid_loss": validation.loss, "valid_score": validation.score, **validation.metrics}
                 metrics.write({"step": step, **row})
                 metrics.draw()
+            if step % REPORT_EVERY == 0 or last:
+                report = Report(step, config.steps)  # its clock starts after the validation
             patient = not config.patience or self.progress.waited < config.patience
             self.progress = replace(
                 self.progress,
@@ -94,8 +95,9 @@ class Trainer:
                 unreported_tokens=report.tokens,
                 metrics_bytes=metrics.size,
             )
-            stopping = any(self.ranks.gather(interrupt.wanted))
+            stopping = self.ranks.sum(interrupt.wanted)[0] > 0
             if step % checkpoint_every == 0 or self.progress.done or stopping:
+                metrics.sync()
                 self.checkpoint()
             if stopping:
                 break
@@ -112,7 +114,7 @@ class Trainer:
         rows, place = self.take(config.accumulate * ranks.size)
         mine = list(enumerate(rows))[ranks.rank :: ranks.size]
         batches = [(index, self.task.batch(part).to(ranks.device)) for index, part in mine]
-        tokens = sum(ranks.gather(sum(batch.tokens for _, batch in batches)))
+        tokens = int(ranks.sum(sum(batch.tokens for _, batch in batches))[0])
         total = torch.zeros((), device=ranks.device)
         for number, (index, batch) in enumerate(batches):
             torch.manual_seed(_mix(config.seed, self.progress.step, index))
@@ -131,7 +133,7 @@ class Trainer:
             self.average.update(self.model, step)
         epoch, position = place
         self.progress = replace(self.progress, step=step, epoch=epoch, position=position)
-        return sum(ranks.gather(total.item())) / tokens, tokens
+        return ranks.sum(total.item())[0] / tokens, tokens
 
     def take(self, count: int) -> tuple[list[NDArray[np.int64]], tuple[int, int]]:
         """The next micro-batches, over all ranks, and the place (epoch, position) after them."""
@@ -190,8 +192,9 @@ class Trainer:
         path = self.folder.path
         load_weights(self.model, _under("model/", tensors), path)
         restore_optimizer(self.model, self.optimizer, _under("optimizer/", tensors))
-        if self.average:
-            for name, weight in _under("average/", tensors).items():
+        if self.average:  # a run that did not average before begins with the weights it has
+            averaged = _under("average/", tensors) or weights_of(self.model)
+            for name, weight in averaged.items():
                 self.average.weights[name].copy_(weight)
         return warnings
 

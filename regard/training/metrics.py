@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,7 +22,8 @@ class Metrics:
         if keep is None:
             return
         self._file = folder.metrics.open("ab")
-        self._file.truncate(keep)
+        self.size = min(keep, folder.metrics.stat().st_size)
+        self._file.truncate(self.size)
         if importlib.util.find_spec("tensorboard"):
             from torch.utils.tensorboard import SummaryWriter
 
@@ -43,6 +45,11 @@ class Metrics:
         """The learning curve, drawn anew."""
         if self._file is not None:
             draw_curve(self.folder)
+
+    def sync(self) -> None:
+        """To disk, before the checkpoint that counts on it."""
+        if self._file is not None:
+            os.fsync(self._file.fileno())
 
     def close(self) -> None:
         if self._file is not None:

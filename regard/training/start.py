@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from regard.config import Config, Values, assemble, dump, flatten, nest, read_origins, read_yaml
+from regard.config import Config, Values, assemble, dump, flatten, read_origins, read_yaml
 from regard.data.corpora import CORPORA
 from regard.errors import UserError
 from regard.models import build, named, parse_model
@@ -40,22 +39,27 @@ def settle(
     task: str, files: Sequence[str], model: str | None, recipe: Path | None, settings: Values
 ) -> tuple[Config, dict[str, str]]:
     """All settings of a new run, and where each came from."""
-    layers: list[tuple[str, Values]] = []
-    if len(files) == 1 and files[0] in CORPORA:
-        layers.append((f"corpus {files[0]}", CORPORA[files[0]].settings))
-    if recipe is not None:
-        read = read_yaml(recipe)
-        layers.append((str(recipe), {key: value for key, value in read.items() if not (key == "model" and model)}))
-    layers.append(("command", {"task": task, **({"data.train": list(files)} if files else {})}))
-    layers.append(("command", settings))
-    chosen: Mapping[str, Any] = nest({key: value for _, layer in layers for key, value in flatten(layer)})
-    section = chosen.get("model", {})
-    if model is None and isinstance(section, Mapping) and "kind" in section:
-        model = "-".join(filter(None, (str(section["kind"]), section.get("size"))))
+    read = {} if recipe is None else dict(flatten(read_yaml(recipe)))
+    if model:  # the name on the command line stands for a whole model, not for a part of the recipe's
+        read = {key: value for key, value in read.items() if not key.startswith("model.")}
+    asked: dict[str, object] = {"task": task, **({"data.train": list(files)} if files else {}), **settings}
+    chosen = {**read, **asked}
+    if model is None and "model.kind" in chosen:
+        model = "-".join(str(chosen[key]) for key in ("model.kind", "model.size") if chosen.get(key))
     model = model or DEFAULT_MODEL
-    config, origins = assemble([(model, {"model": named(model)}), *layers], parse_model)
+    layers: list[tuple[str, Values]] = [(model, {"model": named(model)}), (str(recipe), read), ("command", asked)]
+    match chosen.get("data.train"):
+        case [str(name)] | str(name) if name in CORPORA:
+            layers.insert(1, (f"corpus {name}", CORPORA[name].settings))
+    config, origins = assemble(layers, parse_model)
     if not config.data.train:
         raise UserError("data.train: no file given (try: regard train translate pairs.tsv --out runs/mine)")
+    most = getattr(config.model, "max_length", None)
+    if most is not None and config.data.max_length >= most:
+        raise UserError(
+            f"data.max_length = {config.data.max_length}: must be less than model.max_length = {most}, "
+            "which counts the end mark too"
+        )
     return config, origins
 
 
@@ -70,35 +74,55 @@ def train(
     overwrite: bool = False,
     display: Display | None = None,
 ) -> RunFolder:
-    """Train a new run in the folder `out`."""
-    task_named(task)
+    """Train a new run in the folder `out`. What is there already is replaced only once the new data has been read."""
+    kind = task_named(task)
     config, origins = settle(task, files, model, recipe, settings or {})
-    folder = RunFolder(out)
-    ranks = join(config.train.device)
+    folder, ranks = RunFolder(out), join(config.train.device)
+    display = display if display and ranks.first else Display()
     try:
         if ranks.first:
-            _claim(folder, overwrite)
+            _check_out(folder, overwrite)
+            prepared = _prepare(kind, config, display)
+            folder.clear()
+            folder.create()
             write_text(folder.config, dump(config, origins))
+            prepared.keep(folder.data)
         ranks.wait()
-        return _run(config, folder, ranks, display if display and ranks.first else Display(), further=False)
+        return _run(config, folder, ranks, display, further=False)
+    except KeyboardInterrupt:
+        raise Interrupted("Stopped before the training began: give the same command again") from None
     finally:
+        display.close()
         ranks.close()
 
 
 def resume(out: Path, *, settings: Values | None = None, display: Display | None = None) -> RunFolder:
-    """Go on with the run in the folder `out`, as if it had never stopped. `settings` may lengthen it."""
+    """Go on with the run in the folder `out`, as if it had never stopped.
+
+    `settings` may change how it goes on, `train.*` and `decode.*`: more steps, say. Data and model are settled.
+    """
     folder = RunFolder(out)
     values, origins = read_run_config(folder), read_origins(folder.config)
-    config, changed = assemble([("", values), ("on resuming", settings or {})], parse_model)
+    changes = dict(flatten(settings or {}))
+    if fixed := [key for key in changes if not key.startswith(("train.", "decode."))]:
+        raise UserError(f"{fixed[0]}: cannot be changed on resuming (only train.* and decode.*); train a new run")
+    config, changed = assemble([("", values), ("on resuming", changes)], parse_model)
     ranks = join(config.train.device)
+    display = display if display and ranks.first else Display()
     try:
-        if settings and ranks.first:
-            origins |= {key: origin for key, origin in changed.items() if origin}
-            write_text(folder.config, dump(config, origins))
+        if ranks.first:
+            folder.create()
+            if not folder.data.is_dir():  # it was killed before the data was kept
+                _prepare(task_named(config.task), config, display).keep(folder.data)
+            if changes:
+                origins |= {key: origin for key, origin in changed.items() if origin}
+                write_text(folder.config, dump(config, origins))
         ranks.wait()
-        shown = display if display and ranks.first else Display()
-        return _run(config, folder, ranks, shown, further=bool(settings))
+        return _run(config, folder, ranks, display, further=bool(changes))
+    except KeyboardInterrupt:
+        raise Interrupted(f"Stopped. Go on: regard train --resume {folder.path}") from None
     finally:
+        display.close()
         ranks.close()
 
 
@@ -110,48 +134,47 @@ def read_run_config(folder: RunFolder) -> dict[str, Any]:
         )
     if not folder.config.is_file():
         raise UserError(f"{folder.path}: not a run of Regard (it has no config.yaml)")
-    return read_yaml(folder.config)
+    values = read_yaml(folder.config)
+    if not {"task", "model", "train"} <= values.keys():
+        raise UserError(f"{folder.path}: not a run of Regard (its config.yaml is something else's)")
+    return values
 
 
-def _claim(folder: RunFolder, overwrite: bool) -> None:
-    """The folder must be new or empty; a run that is there is not lost by accident."""
+def _check_out(folder: RunFolder, overwrite: bool) -> None:
+    """The folder must be new, empty, or a run that may be replaced: nothing is lost by accident."""
     path = folder.path
     if path.exists() and not path.is_dir():
         raise UserError(f"{path}: is a file, not a folder; choose another --out")
-    if path.is_dir() and any(path.iterdir()):
-        if not folder.config.exists():
-            raise UserError(f"{path}: holds other files and is not a run; choose another --out")
-        if not overwrite:
-            raise UserError(
-                f"{path}: already holds a run. To go on with it: regard train --resume {path}. "
-                "To replace it: add --overwrite"
-            )
-        shutil.rmtree(path)
+    if path.is_dir():
+        if folder.config.exists():
+            read_run_config(folder)
+            if not overwrite:
+                raise UserError(
+                    f"{path}: already holds a run. To go on with it: regard train --resume {path}. "
+                    "To replace it: add --overwrite"
+                )
+        elif others := folder.others():
+            raise UserError(f"{path}: holds other files ({others[0]}) and is not a run; choose another --out")
     folder.create()
+
+
+def _prepare(kind: type[Task], config: Config, display: Display) -> Task:
+    display.note(f"Reading {', '.join(config.data.train)}")
+    return kind.prepare(config, cache_folder(), display)
 
 
 def _run(config: Config, folder: RunFolder, ranks: Ranks, display: Display, *, further: bool) -> RunFolder:
     """`further`: a run that had finished was given other settings, and is to go on."""
-    kind = task_named(config.task)
-    try:
-        if ranks.first and not folder.data.is_dir():
-            display.note(f"Reading {', '.join(config.data.train)}")
-            kind.prepare(config, cache_folder(), folder.data, display)
-        ranks.wait()
-        task = kind.open(config, folder.data)
-        if ranks.first:
-            write_text(folder.tokenizer, (folder.data / "tokenizer.json").read_text(encoding="utf8"))
-        display.note(task.summary)
-        progress = _fit(config, task, folder, ranks, display, further)
-        if not progress.done:
-            raise Interrupted(
-                f"Stopped at step {progress.step:,}, all saved. Go on: regard train --resume {folder.path}"
-            )
-        if ranks.first:
-            _finish(config, task, folder, ranks, progress, display)
-        ranks.wait()
-    finally:
-        display.close()
+    task = task_named(config.task).open(config, folder.data)
+    if ranks.first:
+        write_text(folder.tokenizer, (folder.data / "tokenizer.json").read_text(encoding="utf8"))
+    display.note(task.summary)
+    progress = _fit(config, task, folder, ranks, display, further)
+    if not progress.done:
+        raise Interrupted(f"Stopped at step {progress.step:,}, all saved. Go on: regard train --resume {folder.path}")
+    if ranks.first:
+        _finish(config, task, folder, ranks, progress, display)
+    ranks.wait()
     return folder
 
 

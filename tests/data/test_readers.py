@@ -167,7 +167,7 @@ def test_columns_by_name_and_by_number(tmp_path: Path) -> None:
 def test_columns_that_cannot_be_told(tmp_path: Path, name: str) -> None:
     write = jsonl if name == "a.jsonl" else parquet
     write(lambda s, t: {"one": s, "two": t, "three": s})(tmp_path / name, PAIRS)
-    with pytest.raises(UserError, match=r"cannot tell which .* found one, two, three; pass two .* --columns one two"):
+    with pytest.raises(UserError, match=r"cannot tell which .* found one, two, three; pass two .* --columns one,two"):
         list(read_pairs([tmp_path / name]))
 
 

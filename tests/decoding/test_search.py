@@ -124,6 +124,13 @@ def test_limits_are_kept(method: str) -> None:
             assert len(pairs) == len(set(pairs)), f"a pair of words repeats in {one.ids}"
 
 
+def test_an_output_that_nothing_may_follow_ends() -> None:
+    for method in ("greedy", "beam", "sample"):
+        options = SearchConfig(method=method, no_repeat_ngram=1, min_length=9)
+        for found in search(Table(), SOURCE, options, limits(3, longest=12)):
+            assert sorted(found[0].ids) == [3, 4], "each word once, and then there is none left"
+
+
 def test_sampling_follows_the_distribution() -> None:
     table = Table(3)
     options = SearchConfig(method="sample", n_best=4000, seed=5)

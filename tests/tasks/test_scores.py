@@ -11,7 +11,7 @@ from regard.data.tokenizers import Tokenizer
 from regard.models import build, parse_model
 from regard.nn.record import AttentionRecord, Axis, Heads, Recording
 from regard.tasks.alignment import alignment_errors, links
-from regard.tasks.translation_scores import Variant, bleu, evaluate, forced_scores, text_scores
+from regard.tasks.translation_scores import Variant, bleu, evaluate, forced_scores, text_metrics, text_scores
 from regard.tasks.translator import Translator
 
 TEXTS = ["the white cat sleeps", "a red dog sees the cat", "two cats sleep", "the dog sleeps", "a cat"]
@@ -28,8 +28,8 @@ def test_bleu_is_sacrebleus_and_its_variants_differ() -> None:
     assert bleu(["the cat sleeps ."], ["the cat sleeps ."]) == pytest.approx(100)
     assert bleu(["a", "b"], ["c", "d"]) == 0
     outputs, references = ["The Cat sleeps here."], ["the cat sleeps here."]
-    cased, signature = text_scores(outputs, references, Variant())
-    uncased, other = text_scores(outputs, references, Variant(lowercase=True))
+    cased, signature = text_scores(outputs, references, text_metrics(Variant()))
+    uncased, other = text_scores(outputs, references, text_metrics(Variant(lowercase=True)))
     assert cased["bleu"] < uncased["bleu"] == pytest.approx(100)
     assert "case:mixed" in signature["bleu"]
     assert "case:lc" in other["bleu"]

@@ -7,6 +7,7 @@ from conftest import small_model
 
 from regard.config import SearchConfig
 from regard.data.tokenizers import Tokenizer
+from regard.errors import UserError
 from regard.nn.record import Recording
 from regard.tasks import translator as module
 from regard.tasks.translator import Translator
@@ -82,6 +83,20 @@ def test_only_what_is_asked_for_is_recorded(translator: Translator) -> None:
     for site in part.sites:
         assert part[site].weights.shape[:2] == (1, 1)
         np.testing.assert_allclose(part[site].weights[0, 0], whole[site].weights[0, 1], atol=1e-6)
+
+
+def test_a_wish_can_be_used_twice_and_in_any_order(translator: Translator) -> None:
+    one, other = translator.translate(["w3 w1 w4", "w2 w2"], SearchConfig(min_length=3))
+    if not one.attention.sites:
+        return
+    wish = Recording(sites="*cross", rows=[2, 0])
+    for result in (one, other):
+        site = result.attention.alignment_site
+        seen = result.look(wish)[site]
+        np.testing.assert_allclose(seen.weights, result.attention[site].weights[:, [0, 2]], atol=1e-6)
+        assert seen.queries.tokens == [result.attention[site].queries.tokens[row] for row in (0, 2)]
+    with pytest.raises(UserError, match=r"rows = \[99\]: .* has rows 0 to"):
+        one.look(Recording(rows=[99]))
 
 
 def test_a_source_too_long_for_the_model_is_cut_and_told() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -39,19 +40,31 @@ def assert_same_run(one: Path, other: Path) -> None:
 
 
 def kill_and_resume(pairs: Path, folder: Path, kills: int, model: str, settings: dict[str, object]) -> None:
-    """Start the training, kill it `kills` times after random delays, let it finish, compare with a quiet run."""
+    """Kill a training `kills` times in the middle, at random moments, let it finish, compare with a quiet run.
+
+    A kill counts only if the process was alive and the run not finished. The moments spread around the time that a
+    process needs to start, so that they fall into preparation, training, validation and saving.
+    """
     quiet, killed = folder / "quiet", folder / "killed"
     began = time.monotonic()
-    subprocess.run(command(pairs, quiet, model, settings), check=True, capture_output=True)
-    longest = time.monotonic() - began
-    chance = random.Random(kills)
-    for _ in range(kills):
+    process = subprocess.Popen(command(pairs, quiet, model, settings), stdout=subprocess.DEVNULL)
+    while not (quiet / "metrics.jsonl").exists():
+        time.sleep(0.01)
+    starting = time.monotonic() - began
+    assert process.wait() == 0
+    slice_of_training = (time.monotonic() - began - starting) / kills
+    chance, landed = random.Random(kills), 0
+    for _ in range(3 * kills):
         process = subprocess.Popen(next_command(pairs, killed, model, settings), stdout=subprocess.DEVNULL)
         try:
-            process.wait(timeout=chance.uniform(0.4, 0.95) * longest)
+            process.wait(timeout=max(0.1, starting + chance.uniform(-0.5, 1.2) * slice_of_training))
         except subprocess.TimeoutExpired:
             process.kill()
-        process.wait()
+        landed += process.wait() == -signal.SIGKILL
+        if landed == kills:
+            break
+    assert landed == kills, f"only {landed} kills landed before the run was finished"
+    assert not (killed / "scores.json").exists(), "the run was still under way at the last kill"
     subprocess.run(next_command(pairs, killed, model, settings), check=True, capture_output=True)
     assert_same_run(quiet, killed)
 
@@ -63,19 +76,14 @@ def next_command(pairs: Path, out: Path, model: str, settings: dict[str, object]
 
 
 def test_killed_three_times(pairs_file: Path, tmp_path: Path) -> None:
-    kill_and_resume(pairs_file, tmp_path, 3, "transformer-tiny", SMALL)
+    kill_and_resume(pairs_file, tmp_path, 3, "transformer-tiny", {**SMALL, "train.steps": 400})
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["transformer-tiny", "rnn-attention-tiny"])
 def test_killed_twenty_times(pairs_file: Path, tmp_path: Path, model: str) -> None:
     settings = {key: value for key, value in SMALL.items() if model.startswith("transformer") or "model." not in key}
-    kill_and_resume(pairs_file, tmp_path, 20, model, {**settings, "train.steps": 300})
-
-
-def stopped_at(folder: Path, steps: int, pairs: Path, settings: dict[str, object]) -> None:
-    """A run as it stands at a step: what is there when it is killed just after that checkpoint."""
-    train("translate", [str(pairs)], out=folder, model="transformer-tiny", settings={**settings, "train.steps": steps})
+    kill_and_resume(pairs_file, tmp_path, 20, model, {**settings, "train.steps": 2000, "train.patience": 0})
 
 
 def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(pairs_file: Path, tmp_path: Path) -> None:
@@ -122,8 +130,6 @@ def test_a_full_disk_is_said_and_what_was_saved_stays(
 
 @pytest.mark.parametrize("sign", ["SIGINT", "SIGTERM"])
 def test_a_signal_saves_and_says_how_to_go_on(pairs_file: Path, tmp_path: Path, sign: str) -> None:
-    import signal
-
     out = tmp_path / "run"
     settings = {**SMALL, "train.steps": 100_000, "train.patience": 0, "train.checkpoint_every": 50_000}
     process = subprocess.Popen(
@@ -131,7 +137,7 @@ def test_a_signal_saves_and_says_how_to_go_on(pairs_file: Path, tmp_path: Path, 
     )
     while not (out / "metrics.jsonl").exists() or not (out / "metrics.jsonl").stat().st_size:
         time.sleep(0.05)
-    process.send_signal(getattr(signal, sign))
+    process.send_signal(signal.Signals[sign])
     said, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     progress, _, _ = RunFolder(out).load_checkpoint() or pytest.fail("a checkpoint was saved")

@@ -1,0 +1,54 @@
+"""Settings: layers and their origins, round trips, and what is said of wrong ones."""
+
+from pathlib import Path
+
+import pytest
+
+from regard.config import assemble, dump, flatten, nest, read_origins, read_yaml
+from regard.errors import UserError
+from regard.models import named, parse_model
+from regard.training.start import settle
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_later_layers_win_and_origins_are_kept(tmp_path: Path) -> None:
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text("train: {steps: 7, clip: 0.5}\nmodel: {kind: transformer, size: small, dropout: 0.4}\n")
+    config, origins = settle("translate", ["copy"], None, recipe, {"train.steps": 9})
+    assert (config.train.steps, config.train.clip, config.train.schedule) == (9, 0.5, "cosine")
+    assert (config.model.model_dump()["width"], config.model.model_dump()["dropout"]) == (256, 0.4)
+    path = tmp_path / "config.yaml"
+    path.write_text(dump(config, origins))
+    read = read_origins(path)
+    assert read["train.steps"] == "command"
+    assert read["train.clip"] == str(recipe)
+    assert read["train.schedule"] == "corpus copy"
+    assert read["model.width"] == "transformer-small"
+    assert read["train.betas"] == "default"
+    again, _ = assemble([("", read_yaml(path))], parse_model)
+    assert again == config, "what is written is what is read"
+
+
+def test_a_model_named_on_the_command_line_replaces_the_recipes(tmp_path: Path) -> None:
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text("model: {kind: transformer, size: small, heads: 2}\n")
+    config, _ = settle("translate", ["copy"], "rnn-attention", recipe, {})
+    assert config.model.kind == "rnn-attention"
+
+
+@pytest.mark.parametrize("recipe", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda path: path.name)
+def test_every_recipe_is_valid(recipe: Path) -> None:
+    settle("translate", ["some.tsv"], None, recipe, {})
+
+
+def test_flatten_and_nest_are_inverse() -> None:
+    nested = {"a": {"b": 1, "c": {"d": [2]}}, "e": None}
+    assert nest(dict(flatten(nested))) == nested
+    with pytest.raises(UserError, match=r"a\.b: 'a' is a value, not a section"):
+        nest({"a": 1, "a.b": 2})
+
+
+def test_a_name_stands_for_its_settings() -> None:
+    assert named("transformer")["size"] == "tiny"
+    assert named("rnn-attention-luong")["input_feeding"] is True
