@@ -40,7 +40,7 @@ def training_steps() -> dict[str, Callable[[], int]]:
     steps: dict[str, Callable[[], int]] = {}
     for name, model, loss in (
         ("regard", Transformer(SHAPE, VOCABULARY), projected_loss),
-        ("torch nn.Transformer", TorchTransformer(SHAPE, VOCABULARY), plain_loss),
+        ("nn.Transformer", TorchTransformer(SHAPE, VOCABULARY), plain_loss),
     ):
         optimizer = build_optimizer(model, TrainConfig())
         model.train()
@@ -102,7 +102,7 @@ def main() -> None:
     console = Console()
     console.print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {ROUNDS} rounds, medians\n")
     results: dict[str, dict[str, float]] = {}
-    table = Table("what", "side", "median", "best", "ratio to the last", box=None, pad_edge=False)
+    table = Table("what", "side", "median", "best", "ratio", box=None, pad_edge=False)
 
     def report(what: str, unit: str, measured: dict[str, list[float]], best: Callable[[list[float]], float]) -> None:
         *_, last = measured.values()
@@ -114,11 +114,11 @@ def main() -> None:
 
     steps = training_steps()
     speeds = in_turns({name: (lambda step=step: rate(step)) for name, step in steps.items()})
-    report("train 4+4 layers, 128 wide", "tokens/s", speeds, max)
+    report("train, 4+4 layers", "tokens/s", speeds, max)
     for rows in (1, 32):
         for beam in (1, 4):
             work = decoding(rows, beam)
-            what = f"decode 6+6 layers, 512 wide, batch {rows}, beam {beam}"
+            what = f"decode, {rows} x beam {beam}"
             report(what, "tokens/s", in_turns({"regard": lambda work=work: rate(work)}, 3), max)
     python = [sys.executable]
     sides = {

@@ -125,7 +125,9 @@ def test_two_ranks_equal_one(accumulate: int, pairs_file: Path, tmp_path: Path) 
             assert other[key] == pytest.approx(row[key], rel=1e-4, abs=1e-4), f"{key} at step {row['step']}"
     weights, again = (load_tensors(tmp_path / name / "model.safetensors")[0] for name in ("one", "two"))
     for name, weight in weights.items():
-        torch.testing.assert_close(again[name], weight, atol=1e-3, rtol=1e-3)
+        keys = slice(16, 32) if name.endswith(("attention.bias", "cross.bias")) else slice(0)
+        weight[keys] = again[name][keys] = 0  # no gradient but rounding: a softmax is blind to what all keys share
+        torch.testing.assert_close(again[name], weight, atol=1e-4, rtol=1e-3)
 
 
 def test_every_epoch_uses_each_example_once(task: Translate, tmp_path: Path) -> None:
