@@ -106,7 +106,8 @@ class LiveDisplay(Display):
 
     def start(self, description: str, total: int | None = None) -> None:
         self._live.start()  # not before there is something to show: of several processes only the first has
-        self._bars.reset(self._bar, total=total, description=description)
+        self._bars.remove_task(self._bar)
+        self._bar = self._bars.add_task(description, total=total)
 
     def advance(self, count: int = 1) -> None:
         self._bars.advance(self._bar, count)
@@ -144,7 +145,7 @@ def training_line(report: Report) -> str:
 
 
 def validation_line(step: int, validation: Validation, *, better: bool) -> str:
-    numbers = "   ".join(f"{name} {value:.2f}" for name, value in validation.metrics.items())
+    numbers = "   ".join(f"{name.removeprefix('token_')} {value:.1f}" for name, value in validation.metrics.items())
     return f"step {step:,}   validation loss {validation.loss:.3f}   {numbers}{'   best so far' if better else ''}"
 
 

@@ -184,7 +184,10 @@ def _fit(config: Config, task: Task, folder: RunFolder, ranks: Ranks, display: D
     model = build(config.model, task.vocabulary).to(ranks.device)
     count = sum(weight.numel() for weight in model.parameters())
     name = "-".join(filter(None, (config.model.kind, config.model.size)))
-    display.note(f"Model {name}: {count:,} parameters, on {ranks.device.type}, {ranks.size} process(es)")
+    display.note(
+        f"Model {name}: {count:,} parameters, on {ranks.device.type}"
+        + (f", {ranks.size} processes" if ranks.size > 1 else "")
+    )
     trainer = Trainer(model, task, config.train, folder, ranks)
     for warning in trainer.resume():
         display.note(f"warning: {warning}")
