@@ -7,6 +7,7 @@ dropout (seed, step and micro-batch), the rate (step). A run that was killed and
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,6 +21,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from regard.config import TrainConfig
 from regard.data.batching import plan
+from regard.errors import UserError
 from regard.tasks.base import Task, Validation
 from regard.training.display import Display, Report
 from regard.training.distributed import Ranks
@@ -74,6 +76,11 @@ class Trainer:
             loss, tokens = self.step(rate)
             self.progress = replace(self.progress, seconds=time.monotonic() - began)
             step = self.progress.step
+            if not math.isfinite(loss):
+                raise UserError(
+                    f"the loss is {loss} at step {step}: the training has diverged. Try a lower train.learning_rate "
+                    f"(now {config.learning_rate:g}) or a longer train.warmup; what was saved before is intact"
+                )
             report.add(step, loss, tokens, rate)
             last = step >= config.steps
             if step % REPORT_EVERY == 0 or last:

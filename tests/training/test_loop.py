@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from small_runs import SMALL, flags
 
 from regard.config import Config, TrainConfig, assemble
+from regard.errors import UserError
 from regard.models import build, parse_model
 from regard.tasks.translate import Translate
 from regard.training.display import Display
@@ -128,6 +129,28 @@ def test_two_ranks_equal_one(accumulate: int, pairs_file: Path, tmp_path: Path) 
         keys = slice(16, 32) if name.endswith(("attention.bias", "cross.bias")) else slice(0)
         weight[keys] = again[name][keys] = 0  # no gradient but rounding: a softmax is blind to what all keys share
         torch.testing.assert_close(again[name], weight, atol=1e-4, rtol=1e-3)
+
+
+def test_a_training_that_diverges_says_so(task: Translate, tmp_path: Path) -> None:
+    made = trainer(task, tmp_path, VARIANTS["transformer"], steps=5)
+    with torch.no_grad():
+        next(made.model.parameters()).fill_(float("nan"))
+    with pytest.raises(UserError, match=r"the loss is nan at step 1: .* Try a lower train\.learning_rate"):
+        made.fit(Display(), StopAfter(0))
+
+
+def test_bfloat16_learns_nearly_the_same(task: Translate, tmp_path: Path) -> None:
+    losses = {}
+    for precision in ("float32", "bfloat16"):
+        made = trainer(task, tmp_path, {**VARIANTS["transformer"], "dropout": 0.0}, precision=precision)
+        made.model.train()
+        losses[precision] = [made.step(1e-2)[0] for _ in range(10)]
+        assert all(weight.dtype == torch.float32 for weight in made.model.parameters()), (
+            "only the arithmetic is reduced"
+        )
+    assert losses["bfloat16"][-1] < losses["bfloat16"][0] - 0.3
+    assert losses["bfloat16"] == pytest.approx(losses["float32"], rel=0.02)
+    assert losses["bfloat16"] != losses["float32"]
 
 
 def test_every_epoch_uses_each_example_once(task: Translate, tmp_path: Path) -> None:
