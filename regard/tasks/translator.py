@@ -106,9 +106,7 @@ class Translator:
         limit = self.model.max_length or 10**9
         read = self.tokenizer.encode_batch(texts)
         ids = [row[: limit - 1] for row in read]
-        done = [
-            Translation(text, "", 0.0, [], [], self) if not row else None for text, row in zip(texts, ids, strict=True)
-        ]
+        done = {place: Translation(texts[place], "", 0.0, [], [], self) for place, row in enumerate(ids) if not row}
         todo = [place for place, row in enumerate(ids) if row]
         lengths = np.array([[len(ids[place]) + 1] for place in todo], dtype=np.int32).reshape(-1, 1)
         for batch in plan(lengths, batch_tokens=options.batch_tokens, shuffle=False):
@@ -131,7 +129,7 @@ class Translator:
                     for one in best
                 ]  # fmt: skip
                 done[place] = replace(found[0], others=found[1:])
-        return [result for result in done if result is not None]
+        return [done[place] for place in range(len(window))]
 
     @torch.inference_mode()
     def replay(
