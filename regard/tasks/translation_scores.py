@@ -24,7 +24,7 @@ def bleu(outputs: Sequence[str], references: Sequence[str]) -> float:
     """Corpus BLEU, cased and detokenised (sacreBLEU's defaults)."""
     from sacrebleu.metrics import BLEU
 
-    return float(BLEU().corpus_score(list(outputs), [list(references)]).score)
+    return float(BLEU(force=True).corpus_score(list(outputs), [list(references)]).score)
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def text_metrics(variant: Variant) -> dict[str, Any]:
     if variant.tokenize not in known:
         raise UserError(f"tokenize = {variant.tokenize!r}: unknown to sacreBLEU{nearest(variant.tokenize, known)}")
     try:
-        score = BLEU(tokenize=variant.tokenize, lowercase=variant.lowercase)
+        score = BLEU(tokenize=variant.tokenize, lowercase=variant.lowercase, force=True)  # tokenised text is fine
     except (RuntimeError, ImportError, OSError) as error:
         reason = str(error).strip().splitlines()[0]
         raise UserError(f"tokenize = {variant.tokenize!r}: cannot be used here ({reason})") from None
