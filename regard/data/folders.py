@@ -1,4 +1,4 @@
-"""Folders that appear whole or not at all: built beside their place, written through to the disk, then renamed."""
+"""Files and folders that appear whole or not at all: made beside their place, written to the disk, then renamed."""
 
 import os
 import shutil
@@ -9,6 +9,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _DAY = 24 * 60 * 60
+
+
+@contextmanager
+def atomic(path: Path) -> Iterator[Path]:
+    """Gives a temporary path to write a file to; it becomes `path` when the block ends well, and is removed else."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        sync(temporary, deep=False)
+        temporary.replace(path)
+        sync(path.parent, deep=False)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -47,9 +60,9 @@ def sweep(parent: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def sync(folder: Path, *, deep: bool = True) -> None:
-    """Makes the folder's entries, and if `deep` all files in it, survive a power cut."""
-    for path in (*(folder.rglob("*") if deep else ()), folder):
+def sync(place: Path, *, deep: bool = True) -> None:
+    """Makes a file, or a folder's entries and if `deep` all files in it, survive a power cut."""
+    for path in (*(place.rglob("*") if deep else ()), place):
         handle = os.open(path, os.O_RDONLY)
         try:
             os.fsync(handle)

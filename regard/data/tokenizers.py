@@ -53,7 +53,6 @@ class Tokenizer:
         kind: Kind = "bpe",
         vocabulary: int = 8000,
         lowercase: bool = False,
-        progress: bool = False,
     ) -> "Tokenizer":
         """Learns from `texts`, streaming; the same texts give the same tokenizer, byte for byte.
 
@@ -71,7 +70,7 @@ class Tokenizer:
             )
         with tempfile.TemporaryFile("w+", encoding="utf-8") as spool:
             again = _Spool(texts, spool) if isinstance(texts, Iterator) else texts
-            return cls(_train(again, kind, vocabulary, lowercase, progress))
+            return cls(_train(again, kind, vocabulary, lowercase))
 
     @property
     def kind(self) -> str:
@@ -205,13 +204,13 @@ class _Spool:
         return map(json.loads, self.file)
 
 
-def _train(texts: Iterable[str], kind: Kind, vocabulary: int, lowercase: bool, progress: bool) -> tokenizers.Tokenizer:
+def _train(texts: Iterable[str], kind: Kind, vocabulary: int, lowercase: bool) -> tokenizers.Tokenizer:
     normal: Any = normalizers.NFC()
     if lowercase:
         normal = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
     room = vocabulary - len(SPECIALS) - len(BYTES)
     limit = room if kind == "char" else max(min(256, room - 1), room // 2)  # -1: a full Unigram grows past its bound
-    trained = _fit(texts, kind, vocabulary, normal, progress)
+    trained = _fit(texts, kind, vocabulary, normal)
     alphabet = {piece for piece in trained.get_vocab() if len(piece) == 1}
     if kind != "word" and len(alphabet) > limit:
         counts: Counter[str] = Counter()
@@ -219,25 +218,23 @@ def _train(texts: Iterable[str], kind: Kind, vocabulary: int, lowercase: bool, p
             counts.update(normal.normalize_str(text))
         rare = sorted(alphabet - {SPACE}, key=lambda letter: (-counts[letter], letter))[limit - 1 :]
         blank = str.maketrans(dict.fromkeys(rare, " "))
-        trained = _fit(
-            (normal.normalize_str(text).translate(blank) for text in texts), kind, vocabulary, normal, progress
-        )
+        trained = _fit((normal.normalize_str(text).translate(blank) for text in texts), kind, vocabulary, normal)
     if trained.get_vocab_size() <= len(SPECIALS) + (kind != "word") * len(BYTES):
         raise UserError("the tokenizer was given no text to learn from: is the training data empty?")
     return _finish(trained, kind)
 
 
-def _fit(texts: Iterable[str], kind: Kind, vocabulary: int, normal: Any, progress: bool) -> tokenizers.Tokenizer:
+def _fit(texts: Iterable[str], kind: Kind, vocabulary: int, normal: Any) -> tokenizers.Tokenizer:
     model: Any
     trainer: Any
     reserved = [*SPECIALS] if kind == "word" else [*SPECIALS, *BYTES]
     if kind == "word":
         model = models.WordLevel(unk_token=SPECIALS[UNK])
-        trainer = trainers.WordLevelTrainer(vocab_size=vocabulary, special_tokens=reserved, show_progress=progress)
+        trainer = trainers.WordLevelTrainer(vocab_size=vocabulary, special_tokens=reserved, show_progress=False)
     elif kind == "unigram":
         model = models.Unigram()
         trainer = trainers.UnigramTrainer(
-            vocab_size=vocabulary, special_tokens=reserved, unk_token=SPECIALS[UNK], show_progress=progress
+            vocab_size=vocabulary, special_tokens=reserved, unk_token=SPECIALS[UNK], show_progress=False
         )
     else:  # characters are byte pair encoding without a merge; WordPiece takes its vocabulary and reads it greedily
         model = models.BPE(unk_token=SPECIALS[UNK], byte_fallback=True)
@@ -245,7 +242,7 @@ def _fit(texts: Iterable[str], kind: Kind, vocabulary: int, normal: Any, progres
             vocab_size=1 if kind == "char" else vocabulary,
             min_frequency=2,
             special_tokens=reserved,
-            show_progress=progress,
+            show_progress=False,
         )
     inner = tokenizers.Tokenizer(model)
     inner.normalizer = normal

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import io
 import math
-import os
 import textwrap
 import warnings
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from regard.data.folders import atomic
 from regard.errors import UserError, nearest
 from regard.explorer.fonts import GAP, LEADING, TINY, Labels, advice, covering, house, is_truetype, readable, width
 
@@ -135,14 +135,11 @@ def save(figure: Figure, path: Path | str) -> None:
         figure.savefig(page, format=kind[1:], dpi=200, metadata=undated)
     if missing and kind != ".svg":
         warnings.warn(f"{path}: {advice(missing)}", UserWarning, stacklevel=2)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        part.write_bytes(page.getvalue())
-        part.replace(path)
+        with atomic(path) as temporary:
+            temporary.write_bytes(page.getvalue())
     except OSError as error:
         raise UserError(f"{path}: cannot be written ({error.strerror}); try another folder or name") from error
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def draw(

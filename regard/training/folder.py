@@ -12,12 +12,10 @@ training/           checkpoints to resume from: the last two
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import json
-import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -26,6 +24,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from regard.data.folders import atomic
 from regard.errors import UserError
 
 
@@ -108,24 +107,6 @@ class RunFolder:
         if warnings:
             raise UserError("no checkpoint can be read:\n" + "\n".join(w.partition("; using")[0] for w in warnings))
         return None
-
-
-@contextlib.contextmanager
-def atomic(path: Path) -> Iterator[Path]:
-    """Gives a temporary path to write to; on success it takes the name `path`, safely on disk, else it is removed."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        yield temporary
-        with temporary.open("rb") as written:
-            os.fsync(written.fileno())
-        temporary.replace(path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

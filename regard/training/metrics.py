@@ -8,7 +8,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from regard.training.folder import RunFolder, atomic
+from regard.data.folders import atomic
+from regard.training.folder import RunFolder
 
 
 class Metrics:
