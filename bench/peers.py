@@ -1,12 +1,18 @@
-"""The other sides of the comparisons."""
+"""The other sides of the comparisons: the same shapes, and where it can be the same weights, in other libraries."""
 
 from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from regard.data.tokenizers import BOS, EOS, PAD
 from regard.models.base import Embedding, output_projection
-from regard.models.transformer import TransformerConfig
+from regard.models.transformer import Transformer, TransformerConfig
 from regard.nn.positions import Positions
 
 
@@ -34,3 +40,85 @@ class TorchTransformer(nn.Module):
             tgt_mask=causal, src_key_padding_mask=padding, memory_key_padding_mask=padding,
         )  # fmt: skip
         return hidden
+
+
+def marian(config: TransformerConfig, vocabulary: int) -> Any:
+    """Hugging Face's Marian, which is the paper's Transformer, in the shape of `config`."""
+    from transformers import MarianConfig, MarianMTModel
+
+    return MarianMTModel(
+        MarianConfig(
+            vocab_size=vocabulary,
+            d_model=config.width,
+            encoder_layers=config.encoder_layers,
+            decoder_layers=config.decoder_layers,
+            encoder_attention_heads=config.heads,
+            decoder_attention_heads=config.heads,
+            encoder_ffn_dim=config.inner,
+            decoder_ffn_dim=config.inner,
+            dropout=config.dropout,
+            activation_dropout=config.dropout,
+            attention_dropout=config.attention_dropout,
+            activation_function=config.activation,
+            max_position_embeddings=config.max_length,
+            scale_embedding=True,
+            pad_token_id=PAD,
+            bos_token_id=BOS,
+            eos_token_id=EOS,
+            decoder_start_token_id=BOS,
+            forced_eos_token_id=None,
+        )
+    )
+
+
+def of_marian(peer: Any, config: TransformerConfig) -> Transformer:
+    """Our Transformer with the weights of a Marian of the same shape.
+
+    Marian's sinusoids stand in another order than the paper's, so they come over as a learned table.
+    """
+    config = config.model_copy(update={"norm": "post", "positions": "learned"})
+    ours = Transformer(config, peer.config.vocab_size)
+    theirs: Mapping[str, Tensor] = peer.state_dict()
+    weights = {
+        "target_embedding.weight": theirs["model.shared.weight"],
+        "source_embedding.weight": theirs["model.shared.weight"],
+        "output.weight": theirs["model.shared.weight"],
+        "output.bias": theirs["final_logits_bias"][0],
+        "source_positions.table": theirs["model.encoder.embed_positions.weight"],
+        "target_positions.table": theirs["model.decoder.embed_positions.weight"],
+    }
+    sublayers = {"attention": ("self_attn", "self_attn_layer_norm"), "cross": ("encoder_attn", "encoder_attn_layer_norm")}
+    for stack, layers in (("encoder", config.encoder_layers), ("decoder", config.decoder_layers)):
+        for layer in range(layers):
+            to, of = f"{stack}.{layer}", f"model.{stack}.layers.{layer}"
+            for name, (attention, norm) in list(sublayers.items())[: 1 if stack == "encoder" else 2]:
+                for part in ("weight", "bias"):
+                    projections = [theirs[f"{of}.{attention}.{letter}_proj.{part}"] for letter in "qkv"]
+                    weights[f"{to}.{name}.{part}"] = torch.cat(projections)
+                    weights[f"{to}.{name}.output.{part}"] = theirs[f"{of}.{attention}.out_proj.{part}"]
+                    weights[f"{to}.around_{name}.norm.{part}"] = theirs[f"{of}.{norm}.{part}"]
+            for part in ("weight", "bias"):
+                weights[f"{to}.feed_forward.inner.{part}"] = theirs[f"{of}.fc1.{part}"]
+                weights[f"{to}.feed_forward.output.{part}"] = theirs[f"{of}.fc2.{part}"]
+                weights[f"{to}.around_feed_forward.norm.{part}"] = theirs[f"{of}.final_layer_norm.{part}"]
+    ours.load_state_dict(weights)
+    return ours.eval()
+
+
+def ctranslate2_folder(peer: Any, path: Path, quantization: str | None) -> Path:
+    """A Marian written for CTranslate2, with the numbers of its tokens for a vocabulary."""
+    from ctranslate2.converters.transformers import BartLoader
+
+    peer = copy.deepcopy(peer)  # the converter scales weights in place
+    peer.config.normalize_before = peer.config.normalize_embedding = False
+    spec = BartLoader().get_model_spec(peer)
+    tokens = {BOS: "<s>", EOS: "</s>", PAD: "<pad>"}
+    vocabulary = [tokens.get(number, str(number)) for number in range(peer.config.vocab_size)]
+    spec.register_source_vocabulary(vocabulary)
+    spec.register_target_vocabulary(vocabulary)
+    spec.config.decoder_start_token, spec.config.bos_token, spec.config.eos_token = "<s>", "<s>", "</s>"
+    spec.validate()
+    spec.optimize(quantization=quantization)
+    path.mkdir(parents=True, exist_ok=True)
+    spec.save(str(path))
+    return path

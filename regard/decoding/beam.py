@@ -31,23 +31,23 @@ class _Finished:
 
 def beam(model: Decodable, source: Tensor, options: SearchConfig, limits: Limits) -> list[list[Hypothesis]]:
     width, device = max(options.beam, options.n_best), source.device
-    state = model.start(source).select(torch.arange(len(source), device=device).repeat_interleave(width))
-    sentences = list(range(len(source)))  # of each group of `width` rows
+    state = model.start(source)
+    sentences = list(range(len(source)))  # of each group of rows: one row at first, then `width`
     finished = [_Finished(width) for _ in sentences]
-    ids = torch.full((len(source) * width,), limits.begin, device=device)
-    history = torch.empty((len(ids), 0), dtype=torch.long, device=device)
-    # All rows of a sentence begin alike: only the first may be extended, or every output would be found `width` times.
-    scores = torch.full((len(source), width), float("-inf"), device=device)
-    scores[:, 0] = 0.0
+    ids = torch.full((len(source),), limits.begin, device=device)
+    history = torch.empty((len(source), 0), dtype=torch.long, device=device)
+    scores = torch.zeros((len(source), 1), device=device)
     while sentences:
         logits, state = model.step(ids, state)
-        owners = [sentence for sentence in sentences for _ in range(width)]
+        each = scores.shape[1]
+        owners = [sentence for sentence in sentences for _ in range(each)]
         log_probs = constrain(torch.log_softmax(logits.float(), dim=-1), history, owners, options, limits)
-        total = (scores.reshape(-1, 1) + log_probs).reshape(len(sentences), -1)  # (sentences, width * V)
+        vocabulary = log_probs.shape[1]
+        total = log_probs.add_(scores.reshape(-1, 1)).reshape(len(sentences), -1)  # (sentences, each * V)
         # Twice as many as needed: even if half of them end here, enough are left to go on with.
-        scores, flat = total.topk(2 * width, dim=1)
-        parents = flat // log_probs.shape[1] + torch.arange(0, len(owners), width, device=device)[:, None]
-        tokens = flat % log_probs.shape[1]
+        scores, flat = total.topk(min(2 * width, total.shape[1]), dim=1)
+        parents = flat // vocabulary + torch.arange(0, len(owners), each, device=device)[:, None]
+        tokens = flat % vocabulary
         candidates = torch.cat([history[parents], tokens[:, :, None]], dim=2)  # (sentences, 2 * width, length)
         length = candidates.shape[2]
 
@@ -60,7 +60,8 @@ def beam(model: Decodable, source: Tensor, options: SearchConfig, limits: Limits
                     kept = candidates[group, place, : length - ended].tolist()
                     finished[sentence].add(Hypothesis(kept, ranked[group][place], ended))
 
-        scores, order = scores.masked_fill(tokens == limits.end, float("-inf")).topk(width, dim=1)
+        unfinished = scores.masked_fill(tokens == limits.end, float("-inf"))
+        scores, order = unfinished.topk(min(width, unfinished.shape[1]), dim=1)
         best = (scores[:, 0] / length**options.length_penalty).tolist()
         going = [
             group
@@ -73,4 +74,4 @@ def beam(model: Decodable, source: Tensor, options: SearchConfig, limits: Limits
         rows = parents[groups].gather(1, order).flatten()
         history = candidates[groups[:, None], order].flatten(0, 1)
         state, ids = state.select(rows), history[:, -1]
-    return [each.best[: options.n_best] for each in finished]
+    return [found.best[: options.n_best] for found in finished]

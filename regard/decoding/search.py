@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import torch
 from torch import Tensor
 
 from regard.config import SearchConfig
@@ -48,23 +47,27 @@ class Limits:
 def constrain(
     log_probs: Tensor, history: Tensor, sentences: Sequence[int], options: SearchConfig, limits: Limits
 ) -> Tensor:
-    """Log-probabilities (R, V) with -inf where a token may not follow `history` (R, t); `sentences` says whose row."""
+    """Log-probabilities (R, V), changed in place to -inf where a token may not follow `history` (R, t).
+
+    `sentences` says whose row each is.
+    """
     done = history.shape[1]
-    forbidden = torch.zeros_like(log_probs, dtype=torch.bool)
-    forbidden[:, list(limits.never)] = True
-    if done < options.min_length:
-        forbidden[:, limits.end] = True
+    never = [*limits.never, limits.end] if done < options.min_length else [*limits.never]
+    ends = log_probs[:, limits.end].clone()
+    log_probs[:, never] = float("-inf")
     size = options.no_repeat_ngram
     if size and done >= size:
         windows = history.unfold(1, size, 1)  # (R, t - n + 1, n)
         begun = (windows[..., :-1] == history[:, None, done - size + 1 :]).all(dim=-1)
         rows, places = begun.nonzero(as_tuple=True)
-        forbidden[rows, windows[rows, places, -1]] = True
+        log_probs[rows, windows[rows, places, -1]] = float("-inf")
     for row, sentence in enumerate(sentences):
         prefix = limits.prefix(sentence)
         if done < len(prefix):
-            forbidden[row] = True
-            forbidden[row, prefix[done]] = False
-    stuck = forbidden.all(dim=1)
-    forbidden[stuck, limits.end] = False  # where nothing may follow, the output ends
-    return log_probs.masked_fill(forbidden, float("-inf"))
+            kept = log_probs[row, prefix[done]].item()
+            log_probs[row] = float("-inf")
+            log_probs[row, prefix[done]] = kept
+    if size or limits.prefixes:
+        stuck = log_probs.isinf().all(dim=1)
+        log_probs[stuck, limits.end] = ends[stuck]  # where nothing may follow, the output ends
+    return log_probs

@@ -18,7 +18,7 @@ Sites: `encoder.{layer}.self`, `decoder.{layer}.self`, `decoder.{layer}.cross`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import Field, model_validator
 from torch import Tensor, nn
@@ -27,10 +27,12 @@ from regard.config import ModelConfig
 from regard.models.base import Embedding, EncoderDecoder, output_projection
 from regard.nn.attention import causal_mask, padding_mask, window_mask
 from regard.nn.dropout import Dropout
-from regard.nn.layers import Activation, FeedForward, MultiHeadAttention, NormPlacement, Residual, Stack
+from regard.nn.layers import Activation, FeedForward, MultiHeadAttention, NormPlacement, Residual, SelfAttention, Stack
 from regard.nn.positions import PositionJoin, PositionKind, Positions
 from regard.nn.record import Recording
 from regard.nn.state import KeyValue, State
+
+Attention = TypeVar("Attention", bound=MultiHeadAttention)
 
 
 class TransformerConfig(ModelConfig):
@@ -75,7 +77,7 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.attention = _attention(config)
+        self.attention = _attention(config, SelfAttention)
         self.feed_forward = _feed_forward(config)
         self.around_attention = Residual(config.width, config.norm, config.dropout)
         self.around_feed_forward = Residual(config.width, config.norm, config.dropout)
@@ -91,8 +93,8 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.attention = _attention(config)
-        self.cross = _attention(config)
+        self.attention = _attention(config, SelfAttention)
+        self.cross = _attention(config, MultiHeadAttention)
         self.feed_forward = _feed_forward(config)
         self.around_attention = Residual(config.width, config.norm, config.dropout)
         self.around_cross = Residual(config.width, config.norm, config.dropout)
@@ -104,7 +106,7 @@ class DecoderLayer(nn.Module):
         memory: KeyValue,
         past: KeyValue | None,
         mask: Tensor | None,
-        memory_mask: Tensor,
+        memory_mask: Tensor | None,
         record: Recording | None = None,
         site: str = "",
     ) -> tuple[Tensor, KeyValue]:
@@ -122,8 +124,8 @@ class TransformerState(State):
     """The memory's keys and values, projected once, and those of the tokens so far, layer by layer."""
 
     memory: tuple[KeyValue, ...]
-    memory_mask: Tensor
-    past: tuple[KeyValue | None, ...]
+    memory_mask: Tensor | None  # None where no sentence is padded
+    past: tuple[KeyValue, ...]
     length: int = 0
 
 
@@ -168,7 +170,9 @@ class Transformer(EncoderDecoder):
     def start(self, source: Tensor) -> TransformerState:
         memory = self.encode(source)
         projected = tuple(layer.cross.memory(memory) for layer in self.decoder)
-        return TransformerState(projected, padding_mask(source, self.config.pad), (None,) * len(self.decoder))
+        past = tuple(layer.attention.nothing(memory) for layer in self.decoder)
+        mask = padding_mask(source, self.config.pad)
+        return TransformerState(projected, None if bool(mask.all()) else mask, past)
 
     def step(self, ids: Tensor, state: State) -> tuple[Tensor, TransformerState]:
         assert isinstance(state, TransformerState), f"a Transformer's state, not {type(state).__name__}"
@@ -191,8 +195,8 @@ class Transformer(EncoderDecoder):
         return mask & window_mask(length, length, self.config.window, mask.device) if self.config.window else mask
 
 
-def _attention(config: TransformerConfig) -> MultiHeadAttention:
-    return MultiHeadAttention(config.width, config.heads, score=config.score, dropout=config.attention_dropout)
+def _attention(config: TransformerConfig, kind: type[Attention]) -> Attention:
+    return kind(config.width, config.heads, score=config.score, dropout=config.attention_dropout)
 
 
 def _feed_forward(config: TransformerConfig) -> FeedForward:

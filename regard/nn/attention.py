@@ -48,7 +48,8 @@ class Dot(Score):
         return 1.0
 
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
-        return (query @ key.transpose(-2, -1)) * self.scale(query.shape[-1])
+        scale = self.scale(query.shape[-1])
+        return (query if scale == 1.0 else query * scale) @ key.transpose(-2, -1)
 
 
 class ScaledDot(Dot):
@@ -156,15 +157,16 @@ def attention(
 ) -> Tensor:
     """softmax(score(Q, K) + bias) V  (Vaswani 2017, eq. 1; Bahdanau 2015, eq. 5-6).
 
-    Dot products take PyTorch's fused kernel, which never forms the weights. Recording computes the weights it was
-    asked for beside it, before dropout, so that looking changes nothing in the output.
+    Dot products take PyTorch's fused kernel, which never forms the weights, unless the explicit lines are faster.
+    Recording computes the weights it was asked for beside it, before dropout, so that looking changes nothing in the
+    output.
     """
     if record is not None and record.wants(site):
         heads, rows = record.select(site, query.shape[1], query.shape[2])
         seen_mask, seen_bias = _selected(mask, heads, rows), _selected(bias, heads, rows)
         weights = attention_weights(query[:, heads][:, :, rows], key[:, heads], seen_mask, seen_bias, score)
         record.add(site, weights)
-    if isinstance(score, Dot):
+    if isinstance(score, Dot) and not _short(query, key):
         terms = mask if bias is None else bias if mask is None else bias.masked_fill(~mask, float("-inf"))
         scale = score.scale(query.shape[-1])
         return F.scaled_dot_product_attention(query, key, value, attn_mask=terms, dropout_p=dropout, scale=scale)
@@ -180,8 +182,19 @@ def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None, bias: Ten
     if mask is None:
         return torch.softmax(scores, dim=-1)
     # The smallest finite number, not -inf: a row that is masked throughout must not become NaN, forwards or backwards.
-    weights = torch.softmax(scores.masked_fill(~mask, torch.finfo(scores.dtype).min), dim=-1)
-    return weights.masked_fill(~mask, 0.0)
+    penalty = torch.zeros_like(mask, dtype=scores.dtype).masked_fill(~mask, torch.finfo(scores.dtype).min)
+    weights = torch.softmax(scores + penalty, dim=-1)
+    allowed = mask.any(dim=-1, keepdim=True)
+    return weights if bool(allowed.all()) else weights * allowed
+
+
+def _short(query: Tensor, key: Tensor) -> bool:
+    """True where PyTorch's fused kernel for the CPU is slower than the explicit lines: many short sequences.
+
+    Measured, 128 x 4 heads x 16 tokens, there and back: 4.0 ms against 7.9 ms; from 128 tokens on it is the faster one.
+    """
+    rows, queries, keys = len(query), query.shape[2], key.shape[2]
+    return query.device.type == "cpu" and rows >= 8 and queries > 1 and (keys <= 64 or queries <= 8)
 
 
 def padding_mask(ids: Tensor, pad: int) -> Tensor:

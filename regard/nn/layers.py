@@ -30,8 +30,8 @@ class Stack(nn.ModuleList, Generic[Layer]):
 class MultiHeadAttention(nn.Module):
     """MultiHead(Q, K, V) = Concat(head_1, ..., head_H) W_O  (Vaswani 2017, section 3.2.2).
 
-    The projections of query, key and value are one matrix (3M, M): self-attention multiplies by it once, attention
-    over a memory uses its first third for the queries and the rest for the memory.
+    The projections of query, key and value are one matrix (3M, M): attention over a memory uses its first third for the
+    queries and the rest for the memory, self-attention multiplies by it once.
     """
 
     def __init__(self, width: int, heads: int, *, score: str = "scaled-dot", dropout: float = 0.0) -> None:
@@ -56,12 +56,6 @@ class MultiHeadAttention(nn.Module):
         width = inputs.shape[-1]
         key, value = F.linear(inputs, self.weight[width:], self.bias[width:]).chunk(2, dim=-1)
         return KeyValue(self.score.key(self._split(key)), self._split(value))
-
-    def query_and_memory(self, inputs: Tensor, past: KeyValue | None = None) -> tuple[Tensor, KeyValue]:
-        """For self-attention: both at once, the memory appended to what was seen in the past."""
-        query, key, value = map(self._split, F.linear(inputs, self.weight, self.bias).chunk(3, dim=-1))
-        present = KeyValue(self.score.key(key), value)
-        return query, present if past is None else past.append(present.key, present.value)
 
     def forward(
         self,
@@ -90,6 +84,21 @@ class MultiHeadAttention(nn.Module):
 
     def _split(self, joined: Tensor) -> Tensor:
         return joined.reshape(*joined.shape[:2], self.heads, -1).transpose(1, 2)  # (B, T, M) -> (B, H, T, D)
+
+
+class SelfAttention(MultiHeadAttention):
+    """Queries, keys and values of one and the same sequence."""
+
+    def nothing(self, inputs: Tensor) -> KeyValue:
+        """The memory before the first token, for as many rows as `inputs` (B, ..., M)."""
+        empty = inputs.new_empty(len(inputs), self.heads, 0, inputs.shape[-1] // self.heads)
+        return KeyValue(empty, empty)
+
+    def query_and_memory(self, inputs: Tensor, past: KeyValue | None = None) -> tuple[Tensor, KeyValue]:
+        """Both from (B, T, M) at once, the memory appended to what was seen in the past."""
+        query, key, value = map(self._split, F.linear(inputs, self.weight, self.bias).chunk(3, dim=-1))
+        key = self.score.key(key)
+        return query, KeyValue(key, value) if past is None else past.append(key, value)
 
 
 class FeedForward(nn.Module):

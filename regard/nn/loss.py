@@ -42,17 +42,19 @@ class _ProjectedLoss(torch.autograd.Function):
         grad_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
         loss = torch.zeros((), dtype=torch.float32, device=hidden.device)
         uniform = smoothing / len(weight)
+        mean_weight, mean_bias = weight.float().mean(dim=0), 0.0 if bias is None else bias.float().mean()
         for rows in range(0, len(hidden), CHUNK):
             part, answer = hidden[rows : rows + CHUNK], target[rows : rows + CHUNK, None]
             logits = F.linear(part, weight, bias).float()  # (chunk, V)
-            normaliser = logits.logsumexp(dim=1, keepdim=True)
-            chosen = logits.gather(1, answer)
-            # -(1-ε) log p(y) - ε mean log p = Z - (1-ε) z_y - ε mean z
-            loss += (normaliser - (1 - smoothing) * chosen).sum()
+            chosen, peak = logits.gather(1, answer), logits.amax(dim=1, keepdim=True)
+            grad = logits.sub_(peak).exp_()  # in place: the softmax, and soon its gradient
+            total = grad.sum(dim=1, keepdim=True)
+            # -(1-ε) log p(y) - ε mean log p = Z - (1-ε) z_y - ε mean z, and mean z = h · mean W + mean b
+            loss += (total.log() + peak - (1 - smoothing) * chosen).sum()
             if smoothing:
-                loss -= smoothing * logits.mean(dim=1).sum()
-            # d loss / d logits = p - (1-ε)·onehot - ε/V, made in place of the logits
-            grad = logits.sub_(normaliser).exp_()
+                loss -= smoothing * (part.float() @ mean_weight + mean_bias).sum()
+            # d loss / d logits = p - (1-ε)·onehot - ε/V
+            grad *= 1 / total
             if smoothing:
                 grad -= uniform
             grad.scatter_add_(1, answer, torch.full_like(chosen, smoothing - 1))

@@ -14,19 +14,26 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class State:
-    """The base of all states: `select(rows)` gathers the same rows from everything the state holds."""
+    """The base of all states: `select(rows)` gathers the same rows from everything the state holds.
 
-    def select(self, rows: Tensor) -> Self:
-        return replace(self, **{item.name: _gather(getattr(self, item.name), rows) for item in fields(self)})
+    `done` holds the selected form of what occurs more than once in a state, so that it still is one thing afterwards.
+    """
+
+    def select(self, rows: Tensor, done: dict[int, State] | None = None) -> Self:
+        done = {} if done is None else done
+        return replace(self, **{item.name: gather(getattr(self, item.name), rows, done) for item in fields(self)})
 
 
-def _gather(value: object, rows: Tensor) -> object:
+def gather(value: object, rows: Tensor, done: dict[int, State]) -> object:
+    """The rows of a tensor, of a state, or of each item of a tuple; anything else stays as it is."""
     if isinstance(value, Tensor):
         return value.index_select(0, rows)
     if isinstance(value, State):
-        return value.select(rows)
+        if id(value) not in done:
+            done[id(value)] = value.select(rows, done)
+        return done[id(value)]
     if isinstance(value, tuple):
-        return tuple(_gather(item, rows) for item in value)
+        return tuple(gather(item, rows, done) for item in value)
     return value
 
 

@@ -1,0 +1,57 @@
+"""The same models, executed faster on a CPU: packed weights, int8, caches that are written in place.
+
+`pack` returns a twin of a model whose linear maps and attentions have been exchanged for fast ones. The twin has the
+model's own `forward`, `start` and `step`: what a model computes is written in its file and nowhere else.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Literal, TypeVar, cast
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from regard.errors import UserError
+from regard.inference.attention import MakeLinear, PackedAttention, PackedSelfAttention
+from regard.inference.linear import Int8Linear, PackedLinear
+from regard.nn.attention import Dot, Score
+from regard.nn.layers import FeedForward, MultiHeadAttention, SelfAttention
+
+Weights = Literal["float32", "int8"]
+Model = TypeVar("Model", bound=nn.Module)
+
+
+def pack(model: Model, weights: Weights = "float32") -> Model:
+    """A twin of `model` for inference. It shares what it did not pack; what it packed, it holds a copy of."""
+    if any(weight.device.type != "cpu" for weight in model.parameters()):
+        if weights == "int8":
+            raise UserError("int8 runs on the CPU only (try --device cpu)")
+        return model
+    kinds: dict[Weights, type[Int8Linear] | type[PackedLinear]] = {"float32": PackedLinear, "int8": Int8Linear}
+    if not kinds[weights].available():
+        if weights == "int8":
+            raise UserError("int8 needs PyTorch's FBGEMM kernels, which this build of PyTorch does not have")
+        return model
+    with torch.no_grad():
+        return cast(Model, _twin(model.eval(), kinds[weights], {}))
+
+
+def _twin(module: nn.Module, linear: MakeLinear, done: dict[nn.Module, nn.Module]) -> nn.Module:
+    """The fast form of a module; one that occurs twice in a model is made once."""
+    if module not in done:
+        if isinstance(module, Score) or (isinstance(module, MultiHeadAttention) and not isinstance(module.score, Dot)):
+            done[module] = module
+        elif isinstance(module, MultiHeadAttention):
+            packed = PackedSelfAttention if isinstance(module, SelfAttention) else PackedAttention
+            done[module] = packed(module, linear)
+        elif isinstance(module, FeedForward) and module.activation is F.relu:
+            inner, output = module.inner, module.output
+            done[module] = nn.Sequential(linear(inner.weight, inner.bias, True), linear(output.weight, output.bias))
+        elif type(module) is nn.Linear:
+            done[module] = linear(module.weight, module.bias)
+        else:
+            done[module] = twin = copy.copy(module)
+            twin._modules = {name: child and _twin(child, linear, done) for name, child in module._modules.items()}
+    return done[module]
