@@ -28,7 +28,7 @@ lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-bench: .venv/installed
+bench: .venv/bench-installed
 	$(BIN)/python -m bench
 
 clean:

@@ -1,135 +1,208 @@
-"""`make bench`: training speed beside PyTorch's own `nn.Transformer`, decoding speed, and the time to start.
+"""`make bench`: training and decoding beside the engines people would use instead, on the same shapes and weights.
 
-Both sides do the same work on the same shapes with the same threads, in turns; the table shows the median of the
-rounds and the median ratio. Results are also written to bench/results.json.
+Every side runs in a process of its own (see `bench.sides`), one at a time, in turns; the table shows the median of the
+rounds, and the median over the rounds of Regard's ratio to it. What is missing is left out and named. Results are
+written to bench/results.json; `--quick` measures less, in under three minutes.
 """
 
 from __future__ import annotations
 
+import argparse
+import importlib.metadata
 import json
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 from rich.console import Console
 from rich.table import Table
 
-from bench.peers import TorchTransformer
-from regard.config import SearchConfig, TrainConfig
-from regard.data.tokenizers import BOS, EOS, PAD
-from regard.decoding import Limits, search
-from regard.models.transformer import Transformer, TransformerConfig
-from regard.nn.loss import plain_loss, projected_loss
-from regard.training.memory import keep_freed_memory
-from regard.training.optimizer import build_optimizer
+from bench.peers import ctranslate2_folder, marian, of_marian
+from bench.shapes import DECODE, DECODE_VOCABULARY, LENGTH, PAIRS, TOKENS, TRAIN, TRAIN_VOCABULARY
+from bench.sides import SIDES
+from regard.training.folder import save_tensors, weights_of
 
-ROUNDS = 7
-VOCABULARY, PAIRS, LENGTH = 9_700, 128, 16  # the small translator of Multi30k
-SHAPE = TransformerConfig(encoder_layers=4, decoder_layers=4, width=128, inner=256, heads=4, dropout=0.3, norm="post")
+PACKAGES = {"transformers": "transformers", "ctranslate2": "ctranslate2", "joeynmt": "joeynmt"}
+STARTS = {
+    "regard --help": ["-m", "regard", "--help"],
+    "import torch": ["-c", "import torch"],
+    "transformers, its Marian imported": ["-c", "from transformers import MarianMTModel"],
+}
+RATIO_TO = {"regard": ["transformers", "ctranslate2", "nn.Transformer", "joeynmt"], "regard int8": ["ctranslate2 int8"]}
 
 
-def training_steps() -> dict[str, Callable[[], int]]:
-    """One training step of each side: the target tokens it learned from."""
+@dataclass
+class Side:
+    """A process that does one side's work when told to."""
+
+    process: subprocess.Popen[str]
+    seconds: list[float] = field(default_factory=list)
+    peak: float = 0.0
+    shown: Any = None
+
+    def do(self, case: dict[str, int]) -> float:
+        assert self.process.stdin is not None, "both ends are pipes"
+        assert self.process.stdout is not None, "both ends are pipes"
+        print(json.dumps(case), file=self.process.stdin, flush=True)
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{' '.join(map(str, self.process.args))} stopped")  # type: ignore[arg-type]
+        answer = json.loads(line)
+        self.peak, self.shown = answer["peak"], answer["shown"]
+        return float(answer["seconds"])
+
+
+def installed(side: str) -> bool:
+    package = PACKAGES.get(side.removesuffix(" int8"))
+    try:
+        return package is None or bool(importlib.metadata.version(package))
+    except importlib.metadata.PackageNotFoundError:
+        return False
+
+
+@contextmanager
+def sides(work: str, folder: Path) -> Iterator[dict[str, Side]]:
+    """One process for each side that is installed."""
+    opened = {}
+    for name in filter(installed, SIDES[work]):
+        command = [sys.executable, "-W", "ignore", "-m", "bench.sides", name, str(folder), work]
+        pipe = subprocess.PIPE
+        opened[name] = Side(
+            subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, bufsize=1)
+        )
+    try:
+        yield opened
+    finally:
+        for side in opened.values():
+            side.process.kill()
+            side.process.wait()
+
+
+def prepare(folder: Path) -> None:
+    """The same weights for every side, in its own format."""
     torch.manual_seed(0)
-    source = torch.randint(4, VOCABULARY, (PAIRS, LENGTH))
-    target = torch.randint(4, VOCABULARY, (PAIRS, LENGTH + 1))
-    steps: dict[str, Callable[[], int]] = {}
-    for name, model, loss in (
-        ("regard", Transformer(SHAPE, VOCABULARY), projected_loss),
-        ("nn.Transformer", TorchTransformer(SHAPE, VOCABULARY), plain_loss),
-    ):
-        optimizer = build_optimizer(model, TrainConfig())
-        model.train()
-
-        def step(model=model, loss=loss, optimizer=optimizer) -> int:
-            hidden = model(source, target[:, :-1])
-            weight, bias = model.output.weight, model.output.bias
-            loss(hidden.flatten(0, 1), weight, bias, target[:, 1:].flatten(), 0.1).backward()
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-            return PAIRS * LENGTH
-
-        steps[name] = step
-    return steps
+    for work, shape, vocabulary in (("train", TRAIN, TRAIN_VOCABULARY), ("decode", DECODE, DECODE_VOCABULARY)):
+        peer = marian(shape, vocabulary)
+        with torch.no_grad():
+            for name, weight in peer.named_parameters():  # as large as trained ones, so that outputs vary
+                if work == "decode" and weight.ndim > 1 and "embed_positions" not in name:
+                    weight.normal_(std=0.06)
+        save_tensors(folder / f"{work}.safetensors", weights_of(of_marian(peer, shape)), {})
+        peer.save_pretrained(folder / f"{work}-marian")
+        if work == "decode" and installed("ctranslate2"):
+            ctranslate2_folder(peer, folder / "ctranslate2-float32", None)
+            ctranslate2_folder(peer, folder / "ctranslate2-int8", "int8")
 
 
-def decoding(rows: int, beam: int) -> Callable[[], int]:
-    """One batch decoded to 24 tokens by a Transformer of 6+6 layers, 512 wide."""
-    torch.manual_seed(0)
-    model = Transformer(TransformerConfig(), 8_000).eval()
-    source = torch.randint(4, 8_000, (rows, 24))
-    limits = Limits(BOS, EOS, [24] * rows, never=(PAD, BOS))
-    options = SearchConfig(method="beam" if beam > 1 else "greedy", beam=beam, min_length=24)
-
-    def decode() -> int:
-        search(model, source, options, limits)
-        return rows * 24
-
-    return decode
-
-
-def start_up(code: list[str]) -> Callable[[], float]:
-    def start() -> float:
-        began = time.perf_counter()
-        subprocess.run(code, check=True, capture_output=True)
-        return time.perf_counter() - began
-
-    return start
-
-
-def rate(work: Callable[[], int]) -> float:
-    began = time.perf_counter()
-    return work() / (time.perf_counter() - began)
-
-
-def in_turns(sides: dict[str, Callable[[], float]], rounds: int = ROUNDS) -> dict[str, list[float]]:
-    """Each side measured in each round, the order turned around every other time; the first round warms up."""
-    measured: dict[str, list[float]] = {name: [] for name in sides}
+def in_turns(opened: dict[str, Side], case: dict[str, int], rounds: int) -> dict[str, list[float]]:
+    """Seconds of each side in each round, the order turned around every other time; the first round warms up."""
+    seconds: dict[str, list[float]] = {name: [] for name in opened}
     for number in range(rounds + 1):
-        for name in list(sides) if number % 2 else reversed(sides):
-            value = sides[name]()
+        for name in list(opened) if number % 2 else reversed(opened):
+            value = opened[name].do(case)
             if number:
-                measured[name].append(value)
-    return measured
+                seconds[name].append(value)
+    return seconds
+
+
+class Report:
+    """Rows for the terminal, and the same as plain values."""
+
+    def __init__(self) -> None:
+        self.table = Table("what", "side", "median", "Regard is", box=None, pad_edge=False)
+        self.results: dict[str, dict[str, Any]] = {}
+
+    def speeds(self, what: str, tokens: int, seconds: dict[str, list[float]]) -> None:
+        rows: dict[str, Any] = {}
+        for name, values in seconds.items():
+            ours = next((our for our, theirs in RATIO_TO.items() if name in theirs), None)
+            row = rows[name] = {"tokens_per_second": tokens / statistics.median(values)}
+            ratio = ""
+            if ours:
+                row["ratio"] = statistics.median(a / b for a, b in zip(values, seconds[ours], strict=True))
+                ratio = f"{row['ratio']:.2f} x"
+            self.table.add_row(
+                what if not self.results.get(what) else "", name, f"{row['tokens_per_second']:,.0f} tok/s", ratio
+            )
+            self.results[what] = rows
+
+    def peaks(self, what: str, opened: dict[str, Side]) -> None:
+        for name, side in opened.items():
+            self.table.add_row(what if not self.results.get(what) else "", name, f"{side.peak:,.0f} MB", "")
+            self.results.setdefault(what, {})[name] = side.peak
+
+    def seconds(self, what: str, values: dict[str, float]) -> None:
+        for name, value in values.items():
+            self.table.add_row(what if not self.results.get(what) else "", name, f"{value:.2f} s", "")
+            self.results.setdefault(what, {})[name] = value
+
+
+def start_ups(rounds: int) -> dict[str, float]:
+    seconds: dict[str, list[float]] = {name: [] for name in STARTS if installed(name.split(",")[0])}
+    for _ in range(rounds):
+        for name, values in seconds.items():
+            began = time.perf_counter()
+            subprocess.run([sys.executable, *STARTS[name]], check=True, capture_output=True)
+            values.append(time.perf_counter() - began)
+    return {name: statistics.median(values) for name, values in seconds.items()}
+
+
+def equal_outputs(opened: dict[str, Side]) -> str:
+    """How many outputs of the last case equal Hugging Face's, token for token."""
+    if "transformers" not in opened:
+        return ""
+    expected = opened["transformers"].shown
+    same = {name: sum(a == b for a, b in zip(side.shown, expected, strict=True)) for name, side in opened.items()}
+    return ", ".join(f"{name} {count} of {len(expected)}" for name, count in same.items() if name != "transformers")
 
 
 def main() -> None:
-    keep_freed_memory()
-    console = Console()
-    console.print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {ROUNDS} rounds, medians\n")
-    results: dict[str, dict[str, float]] = {}
-    table = Table("what", "side", "median", "best", "ratio", box=None, pad_edge=False)
-
-    def report(what: str, unit: str, measured: dict[str, list[float]], best: Callable[[list[float]], float]) -> None:
-        *_, last = measured.values()
-        for name, values in measured.items():
-            ratio = statistics.median(a / b for a, b in zip(values, last, strict=True))
-            middle = statistics.median(values)
-            results.setdefault(what, {})[name] = middle
-            table.add_row(what, name, f"{middle:,.2f} {unit}", f"{best(values):,.2f}", f"{ratio:.2f}")
-
-    steps = training_steps()
-    speeds = in_turns({name: (lambda step=step: rate(step)) for name, step in steps.items()})
-    report("train, 4+4 layers", "tokens/s", speeds, max)
-    for rows in (1, 32):
-        for beam in (1, 4):
-            work = decoding(rows, beam)
-            what = f"decode, {rows} x beam {beam}"
-            report(what, "tokens/s", in_turns({"regard": lambda work=work: rate(work)}, 3), max)
-    python = [sys.executable]
-    sides = {
-        "regard --help": start_up([*python, "-m", "regard", "--help"]),
-        "import torch": start_up([*python, "-c", "import torch"]),
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer rounds and cases")
+    parser.add_argument("--rounds", type=int, default=0)
+    options = parser.parse_args()
+    rounds = options.rounds or (3 if options.quick else 9)
+    console, report = Console(), Report()
+    versions = {"torch": torch.__version__} | {
+        name: importlib.metadata.version(name) for name in PACKAGES if installed(name)
     }
-    report("start", "s", in_turns(sides, 5), min)
-    console.print(table)
+    missing = [name for name in PACKAGES if name not in versions]
+    console.print(", ".join(f"{name} {version}" for name, version in versions.items()), highlight=False)
+    console.print(f"{torch.get_num_threads()} threads, {rounds} rounds, medians")
+    if missing:
+        console.print(f"not installed, left out: {', '.join(missing)} (make bench installs them)")
+    equal = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        prepare(folder)
+        with sides("train", folder) as opened:
+            report.speeds("train, 4+4 layers, 128 wide", PAIRS * LENGTH, in_turns(opened, {}, rounds))
+            report.peaks("memory, training", opened)
+        with sides("decode", folder) as opened:
+            for rows in (1, 32):
+                for beam in (1, 4):
+                    what = f"decode, {rows} x {'greedy' if beam == 1 else f'beam {beam}'}"
+                    few = max(2, rounds // 2) if rows > 1 else rounds
+                    report.speeds(what, rows * TOKENS, in_turns(opened, {"rows": rows, "beam": beam}, few))
+                    equal[what] = equal_outputs(opened)
+            report.peaks("memory, decoding", opened)
+    report.seconds("start", start_ups(2 if options.quick else 5))
+    console.print()
+    console.print(report.table)
+    for what, same in equal.items():
+        console.print(f"{what}: equal to transformers, token for token: {same}", highlight=False)
     path = Path(__file__).parent / "results.json"
-    path.write_text(json.dumps(results, indent=2) + "\n", encoding="utf8")
-    console.print(f"\nwritten to {path}")
+    path.write_text(json.dumps({"versions": versions, **report.results}, indent=2) + "\n", encoding="utf8")
+    console.print(f"written to {path}")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -87,7 +87,10 @@ def of_marian(peer: Any, config: TransformerConfig) -> Transformer:
         "source_positions.table": theirs["model.encoder.embed_positions.weight"],
         "target_positions.table": theirs["model.decoder.embed_positions.weight"],
     }
-    sublayers = {"attention": ("self_attn", "self_attn_layer_norm"), "cross": ("encoder_attn", "encoder_attn_layer_norm")}
+    sublayers = {
+        "attention": ("self_attn", "self_attn_layer_norm"),
+        "cross": ("encoder_attn", "encoder_attn_layer_norm"),
+    }
     for stack, layers in (("encoder", config.encoder_layers), ("decoder", config.decoder_layers)):
         for layer in range(layers):
             to, of = f"{stack}.{layer}", f"model.{stack}.layers.{layer}"
@@ -122,3 +125,32 @@ def ctranslate2_folder(peer: Any, path: Path, quantization: str | None) -> Path:
     path.mkdir(parents=True, exist_ok=True)
     spec.save(str(path))
     return path
+
+
+def joeynmt(config: TransformerConfig, vocabulary: int) -> Any:
+    """JoeyNMT's Transformer in the shape of `config`; its padding is token 1."""
+    from types import SimpleNamespace
+
+    from joeynmt.model import build_model
+    from joeynmt.vocabulary import Vocabulary
+
+    names = ["unk", "pad", "bos", "eos"]
+    special = {f"{name}_token": f"<{name}>" for name in names} | {
+        f"{name}_id": place for place, name in enumerate(names)
+    }
+    words = Vocabulary(
+        [str(number) for number in range(4, vocabulary)],
+        SimpleNamespace(**special, sep_token=None, sep_id=None, lang_tags=[]),
+    )
+
+    def stack(layers: int) -> dict[str, object]:
+        embeddings = {"embedding_dim": config.width, "scale": True, "dropout": config.dropout}
+        return {
+            "type": "transformer", "num_layers": layers, "num_heads": config.heads, "embeddings": embeddings,
+            "hidden_size": config.width, "ff_size": config.inner, "dropout": config.dropout, "layer_norm": config.norm,
+        }  # fmt: skip
+
+    shape = {"encoder": stack(config.encoder_layers), "decoder": stack(config.decoder_layers)}
+    model = build_model({"tied_embeddings": True, "tied_softmax": True, **shape}, words, words)
+    model.loss_function = ("crossentropy", 0.1)
+    return model

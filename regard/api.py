@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from regard.explorer.figures import draw
+from regard.inference import Weights
 from regard.run import Run
 from regard.training import start
 from regard.training.display import display_for
@@ -48,6 +49,6 @@ def resume(path: str | Path, *, settings: Mapping[str, object] | None = None, qu
     return Run.load(path)
 
 
-def load(path: str | Path, device: str = "auto") -> Run:
-    """Open a trained run."""
-    return Run.load(path, device)
+def load(path: str | Path, device: str = "auto", weights: Weights = "float32") -> Run:
+    """Open a trained run. With `weights="int8"` it runs faster on a CPU and hardly worse."""
+    return Run.load(path, device, weights)

@@ -14,24 +14,26 @@ from regard.data.prepare import Prepared
 from regard.data.readers import read_pairs
 from regard.data.tokenizers import Tokenizer
 from regard.errors import UserError
+from regard.inference import Weights, pack
 from regard.models import build, parse_model
 from regard.models.base import EncoderDecoder
 from regard.tasks.translation_scores import Scores, Variant, evaluate
 from regard.tasks.translator import Translation, Translator
 from regard.training.distributed import pick_device
 from regard.training.folder import RunFolder, load_tensors, load_weights
+from regard.training.memory import keep_freed_memory
 from regard.training.start import read_run_config
 
 
 class Run:
-    """A run folder with its model in memory."""
+    """A run folder with its model in memory, ready to be used: see `regard.inference`."""
 
     def __init__(self, folder: RunFolder, config: Config, tokenizer: Tokenizer, model: EncoderDecoder) -> None:
         self.folder, self.config, self.tokenizer, self.model = folder, config, tokenizer, model
         self.translator = Translator(model, tokenizer)
 
     @classmethod
-    def load(cls, path: str | Path, device: str = "auto") -> Run:
+    def load(cls, path: str | Path, device: str = "auto", weights: Weights = "float32") -> Run:
         folder = RunFolder(Path(path))
         config, _ = assemble([("config.yaml", read_run_config(folder))], parse_model)
         if not folder.model.is_file():
@@ -42,7 +44,8 @@ class Run:
         tokenizer = Tokenizer.load(folder.tokenizer)
         model = build(config.model, len(tokenizer))
         load_weights(model, load_tensors(folder.model)[0], folder.model)
-        return cls(folder, config, tokenizer, model.eval().to(pick_device(device)))
+        keep_freed_memory()
+        return cls(folder, config, tokenizer, pack(model.to(pick_device(device)), weights))
 
     def __repr__(self) -> str:
         return f"Run({str(self.folder.path)!r}, task={self.config.task!r}, model={self.config.model.kind!r})"

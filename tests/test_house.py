@@ -14,13 +14,14 @@ MAY_USE = {
     "nn": set(),
     "data": set(),
     "decoding": {"nn"},
+    "inference": {"nn"},
     "models": {"nn"},
-    "tasks": {"nn", "models", "data", "decoding"},
-    "training": {"nn", "models", "data", "decoding", "tasks"},
-    "run": {"nn", "models", "data", "decoding", "tasks", "training"},
-    "explorer": {"nn", "models", "data", "decoding", "tasks", "training", "run"},
-    "api": {"nn", "models", "data", "decoding", "tasks", "training", "run", "explorer"},
-    "cli": {"nn", "models", "data", "decoding", "tasks", "training", "run", "explorer", "api"},
+    "tasks": {"nn", "models", "data", "decoding", "inference"},
+    "training": {"nn", "models", "data", "decoding", "inference", "tasks"},
+    "run": {"nn", "models", "data", "decoding", "inference", "tasks", "training"},
+    "explorer": {"nn", "models", "data", "decoding", "inference", "tasks", "training", "run"},
+    "api": {"nn", "models", "data", "decoding", "inference", "tasks", "training", "run", "explorer"},
+    "cli": {"nn", "models", "data", "decoding", "inference", "tasks", "training", "run", "explorer", "api"},
 }
 
 

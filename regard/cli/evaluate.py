@@ -28,6 +28,7 @@ def evaluate(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+    int8: Annotated[bool, typer.Option("--int8", help="Weights in 8 bits: faster, hardly worse (CPU).")] = False,
 ) -> None:
     """Score a run on a file, or on what it held out.
 
@@ -41,7 +42,7 @@ def evaluate(
     from regard.run import Run
     from regard.tasks.translation_scores import Variant, sentence_bleu
 
-    opened = Run.load(run, device)
+    opened = Run.load(run, device, "int8" if int8 else "float32")
     search = opened.config.decode
     if beam is not None:
         given = {**search.model_dump(), "beam": beam, "method": "greedy" if beam == 1 else "beam"}

@@ -49,6 +49,7 @@ def translate(
     seed: Annotated[int | None, typer.Option(help="For sampling.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line, with scores.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+    int8: Annotated[bool, typer.Option("--int8", help="Weights in 8 bits: faster, hardly worse (CPU).")] = False,
 ) -> None:
     """Translate sentences, a file or standard input.
 
@@ -63,7 +64,7 @@ def translate(
     from regard.config import SearchConfig, validated
     from regard.run import Run
 
-    opened = Run.load(run, device)
+    opened = Run.load(run, device, "int8" if int8 else "float32")
     if beam is not None and method is None:
         wishes["method"] = "beam"
     given = {name: value for name, value in wishes.items() if value is not None}

@@ -21,6 +21,7 @@ from regard.config import Config
 from regard.data.corpora import CORPORA
 from regard.data.prepare import BuiltIn, Files, Prepared, Progress, link_or_copy, prepare
 from regard.data.tokenizers import PAD, Tokenizer
+from regard.inference import pack
 from regard.models.base import EncoderDecoder
 from regard.nn.loss import projected_loss
 from regard.tasks.base import Sample, Share, Task, Validation
@@ -86,7 +87,7 @@ class Translate(Task):
     @torch.no_grad()
     def validate(self, model: nn.Module, share: Share) -> Validation:
         """Loss and accuracy over all validation pairs; BLEU by real decoding, greedily, of the first of them."""
-        translator = Translator(_encoder_decoder(model), self.data.tokenizer)
+        translator = Translator(pack(_encoder_decoder(model)), self.data.tokenizer)
         pairs = self.data.valid_pairs
         forced = sum(share.gather(forced_scores(translator, pairs[share.rank :: share.size])), Forced())
         accuracy = {"token_accuracy": 100 * forced.accuracy}
@@ -103,7 +104,7 @@ class Translate(Task):
         return Validation(score, forced.loss, {"bleu": score, **accuracy}, samples[:3])
 
     def test(self, model: nn.Module) -> dict[str, dict[str, Any]]:
-        translator = Translator(_encoder_decoder(model), self.data.tokenizer)
+        translator = Translator(pack(_encoder_decoder(model)), self.data.tokenizer)
         return {
             name: asdict(evaluate(translator, pairs, self.config.decode)[0]) for name, pairs in self.data.tests.items()
         }

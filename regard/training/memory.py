@@ -1,7 +1,7 @@
 """Freed memory is kept for the next tensor instead of being given back to the system.
 
-A training step allocates and frees the same few hundred tensors again and again. glibc returns the large ones to the
-kernel each time, and every page of the next one is a fault: a sixth of a small model's step.
+A training or decoding step allocates and frees the same few hundred tensors again and again. glibc returns the large
+ones to the kernel each time, and every page of the next one is a fault: a sixth of a small model's training step.
 """
 
 import ctypes

@@ -1,0 +1,20 @@
+"""What is measured: the shapes of `../shared/peers.md`, and made-up sentences of equal length."""
+
+import random
+
+from regard.models.transformer import TransformerConfig
+
+PAIRS, LENGTH = 128, 16
+"""Training: so many pairs a step, of so many tokens on either side."""
+TOKENS = 24
+"""Decoding: so many tokens in and out."""
+TRAIN_VOCABULARY, DECODE_VOCABULARY = 9_700, 8_000
+TRAIN = TransformerConfig(
+    encoder_layers=4, decoder_layers=4, width=128, inner=256, heads=4, dropout=0.3, norm="post", positions="learned"
+)
+DECODE = TransformerConfig(max_length=64, norm="post", positions="learned")
+
+
+def sentences(rows: int, length: int, seed: int) -> list[list[int]]:
+    draw = random.Random(seed)
+    return [[draw.randrange(4, DECODE_VOCABULARY) for _ in range(length)] for _ in range(rows)]

@@ -1,0 +1,154 @@
+"""A packed model keeps the contract of all models, finds what the plain one finds, and never loses a shared past."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from conftest import BOS, EOS, PAD, VARIANTS, small_model
+from test_contract import (  # noqa: F401  collected here again, with the packed `model` below
+    close,
+    ids,
+    test_a_batch_equals_its_sentences_one_by_one,
+    test_a_record_of_some_heads_and_rows_equals_that_part_of_all,
+    test_cached_equals_uncached,
+    test_decoding_a_batch_equals_one_by_one,
+    test_padding_changes_nothing,
+    test_recording_changes_nothing_and_rows_sum_to_one,
+    test_selected_rows_go_on_as_they_were,
+    test_the_future_does_not_change_the_past,
+)
+from torch import Tensor
+
+from regard.config import SearchConfig
+from regard.decoding import Limits, search
+from regard.errors import UserError
+from regard.inference import pack
+from regard.inference.linear import Int8Linear, PackedLinear
+from regard.models.base import EncoderDecoder
+
+TRANSFORMERS = [name for name in VARIANTS if name.startswith("transformer")]
+
+
+@pytest.fixture(autouse=True)
+def _pack_even_small_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regard.inference.linear.SMALL", 0)
+
+
+@pytest.fixture(params=VARIANTS)
+def model(request: pytest.FixtureRequest) -> EncoderDecoder:
+    return pack(small_model(request.param))
+
+
+def sharper(model: EncoderDecoder) -> EncoderDecoder:
+    """Random weights that are larger, so that outputs differ and beams change places."""
+    with torch.no_grad():
+        for weight in model.parameters():
+            if weight.ndim > 1:
+                weight.mul_(3)
+    return model
+
+
+@pytest.mark.parametrize("variant", TRANSFORMERS)
+@pytest.mark.parametrize("method", ["greedy", "beam", "sample"])
+def test_the_search_finds_the_same(variant: str, method: str) -> None:
+    plain = sharper(small_model(variant))
+    source = ids(9, 7)
+    source[2, 4:], source[5, 2:] = PAD, PAD
+    options = SearchConfig(method=method, beam=4, n_best=1 if method == "greedy" else 3)
+    limits = Limits(BOS, EOS, [12, 20, 8, 20, 5, 20, 20, 3, 20], never=(PAD, BOS))
+    expected, found = (search(one, source, options, limits) for one in (plain, pack(plain)))
+    assert [[one.ids for one in best] for best in found] == [[one.ids for one in best] for best in expected]
+    scores = [one.score for best in expected for one in best]
+    assert [one.score for best in found for one in best] == pytest.approx(scores, abs=1e-4)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("variant", TRANSFORMERS)
+def test_beams_may_be_reordered_in_every_way(variant: str) -> None:
+    """Fan out, reorder, drop sentences, leave the groups, fan out again: always as the plain model."""
+    plain = small_model(variant)
+    states = [(one, one.start(ids(3, 5))) for one in (plain, pack(plain))]
+    orders = [
+        [0, 1, 2],
+        [0, 0, 0, 1, 1, 1, 2, 2, 2],
+        [2, 0, 0, 3, 4, 5, 8, 8, 6],
+        [3, 3, 5, 6, 8, 8],
+        [1, 0, 2, 3, 4, 4],
+        [5, 0, 3],
+        [0, 0, 2, 2],
+        [3, 1, 0, 2],
+        [2],
+    ]
+    for place, rows in enumerate(orders):
+        chosen = torch.tensor(rows)
+        states = [(one, state.select(chosen)) for one, state in states]
+        tokens = ids(len(rows), seed=place)
+        (expected, one), (found, other) = (one.step(tokens, state) for one, state in states)
+        close(found, expected)
+        states = [(states[0][0], one), (states[1][0], other)]
+
+
+@torch.no_grad()
+def test_a_state_can_be_continued_twice() -> None:
+    """What one continuation writes must not appear in the past of another."""
+    for width in (1, 3):
+        model = pack(small_model("transformer"))
+        state = model.start(ids(2, 5)).select(torch.arange(2).repeat_interleave(width))
+        for place in range(3):
+            _, state = model.step(ids(2 * width, seed=place), state)
+        first, _ = model.step(ids(2 * width, seed=8), model.step(ids(2 * width, seed=7), state)[1])
+        model.step(ids(2 * width, seed=6), model.step(ids(2 * width, seed=5), state)[1])
+        again, _ = model.step(ids(2 * width, seed=8), model.step(ids(2 * width, seed=7), state)[1])
+        assert torch.equal(first, again)
+
+
+@torch.no_grad()
+def test_a_past_outgrows_its_first_buffer() -> None:
+    plain = small_model("transformer")
+    target = ids(4, 40)
+    expected = plain.output(plain(ids(4, 5), target))
+    packed = pack(plain)
+    state = packed.start(ids(4, 5))
+    for place in range(target.shape[1]):
+        logits, state = packed.step(target[:, place], state)
+        close(logits, expected[:, place])
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("rows", [1, 2, 7, 32, 300])
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_linear_maps_equal_the_plain_product(rows: int, relu: bool, bias: bool) -> None:
+    torch.manual_seed(0)
+    plain = torch.nn.Linear(24, 36, bias=bias)
+    inputs = torch.randn(rows, 1, 24)
+    expected = plain(inputs).relu() if relu else plain(inputs)
+    close(PackedLinear(plain.weight, plain.bias, relu)(inputs), expected)
+    rounded: Tensor = Int8Linear(plain.weight, plain.bias, relu)(inputs)
+    assert (rounded - expected).abs().max() < 0.03 * expected.abs().max(), "8 bits and 7 bits: an error of a hundredth"
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_int8_stays_close(variant: str) -> None:
+    plain = small_model(variant)
+    source, target = ids(4, 6), ids(4, 5, seed=2)
+    expected, found = (one.output(one(source, target)) for one in (plain, pack(plain, "int8")))
+    assert (found - expected).std() < 0.1 * expected.std()
+
+
+def test_packing_changes_nothing_in_the_model() -> None:
+    plain = small_model("transformer")
+    before = {name: weight.clone() for name, weight in plain.state_dict().items()}
+    pack(plain), pack(plain, "int8")
+    assert {name: weight.shape for name, weight in plain.state_dict().items()} == {
+        n: w.shape for n, w in before.items()
+    }
+    assert all(torch.equal(weight, before[name]) for name, weight in plain.state_dict().items())
+
+
+def test_int8_away_from_the_cpu_is_refused() -> None:
+    elsewhere = small_model("transformer").to("meta")
+    assert pack(elsewhere) is elsewhere
+    with pytest.raises(UserError, match="CPU only"):
+        pack(elsewhere, "int8")
