@@ -1,10 +1,11 @@
 # make demo   the main job: train a translator, score it, look at its attention
 # make test   the tests; test-all adds the slow ones; lint checks style and types
+# make bench  speed and memory beside other libraries; bench-quick in under three minutes
 PYTHON ?= python3
 BIN := .venv/bin
 MODEL ?= transformer-micro
 
-.PHONY: demo test test-all lint bench clean
+.PHONY: demo test test-all lint bench bench-quick clean
 
 # One stamp file stands for the installed environment: it is made again when a requirement changes.
 .venv/installed: pyproject.toml requirements.lock
@@ -28,8 +29,16 @@ lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+# The peers to measure beside. JoeyNMT pins old versions of what it hardly uses, hence --no-deps.
+.venv/bench-installed: .venv/installed bench/requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r bench/requirements.lock
+	@touch $@
+
 bench: .venv/bench-installed
 	$(BIN)/python -m bench
+
+bench-quick: .venv/bench-installed
+	$(BIN)/python -m bench --quick
 
 clean:
 	rm -rf .venv build *.egg-info

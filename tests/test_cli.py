@@ -108,8 +108,9 @@ def test_attention_is_drawn(regard, trained: Path, tmp_path: Path, ending: str) 
 
 
 def test_evaluate(regard, trained: Path, pairs_file: Path, tmp_path: Path) -> None:
-    own = regard("evaluate", trained)
+    own = regard("evaluate", trained, "--by-length", "--int8")
     assert own.code == 0, own.err
+    assert "words" in own.out, "BLEU by the length of the source"
     assert "BLEU" in own.out
     assert "nrefs:1|case:mixed|eff:no|tok:13a" in own.out, "the signature is shown"
     read = regard(

@@ -23,6 +23,7 @@ def evaluate(
     tokenize: Annotated[str, typer.Option(help="sacreBLEU's tokenizer: 13a, none, intl, zh, ja-mecab, ...")] = "13a",
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case.")] = False,
     beam: Annotated[int | None, typer.Option(help="Width of the beam; 1 is greedy.")] = None,
+    by_length: Annotated[bool, typer.Option("--by-length", help="BLEU of short and of long sentences too.")] = False,
     out: Annotated[
         Path | None, typer.Option(help="Write each sentence, its output and its BLEU (JSONL).", show_default=False)
     ] = None,
@@ -36,7 +37,7 @@ def evaluate(
     (AER) where the file's third column holds word alignments.
     """
     from regard.cli.output import output
-    from regard.cli.show import print_scores
+    from regard.cli.show import print_lengths, print_scores
     from regard.config import SearchConfig, validated
     from regard.data.badlines import BadLines
     from regard.run import Run
@@ -69,3 +70,5 @@ def evaluate(
         typer.echo(json.dumps(scores, indent=2, ensure_ascii=False))
     else:
         print_scores(scores)
+        if by_length:
+            print_lengths(scores)

@@ -57,3 +57,14 @@ def print_scores(scores: Mapping[str, Mapping[str, Any]]) -> None:
     console.print(score_table(scores))
     for name, signature in next(iter(scores.values()))["signatures"].items():
         console.print(f"{name}: {signature}", style="dim", highlight=False, soft_wrap=True)
+
+
+def print_lengths(scores: Mapping[str, Mapping[str, Any]]) -> None:
+    """BLEU by the number of words in the source."""
+    table = Table("test set", box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in ("words", "pairs", "BLEU"):
+        table.add_column(title, justify="right")
+    for name, row in scores.items():
+        for words, part in row["by_length"].items():
+            table.add_row(name, words, f"{part['pairs']:,}", f"{part['bleu']:.1f}")
+    Console().print(table)

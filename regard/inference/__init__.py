@@ -7,6 +7,7 @@ model's own `forward`, `start` and `step`: what a model computes is written in i
 from __future__ import annotations
 
 import copy
+from functools import partial
 from typing import Literal, TypeVar, cast
 
 import torch
@@ -53,5 +54,8 @@ def _twin(module: nn.Module, linear: MakeLinear, done: dict[nn.Module, nn.Module
             done[module] = linear(module.weight, module.bias)
         else:
             done[module] = twin = copy.copy(module)
-            twin._modules = {name: child and _twin(child, linear, done) for name, child in module._modules.items()}
+            twin._modules = {
+                name: child and _twin(child, partial(linear, several=True) if name == "encoder" else linear, done)
+                for name, child in module._modules.items()
+            }
     return done[module]

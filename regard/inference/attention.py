@@ -25,9 +25,9 @@ from regard.nn.record import Recording
 from regard.nn.state import KeyValue, State
 
 MakeLinear = Callable[..., nn.Module]
-"""(weight, bias, relu=False) -> a linear map."""
+"""(weight, bias, relu=False, several=False) -> a linear map."""
 
-ROOM = 16
+ROOM = 32
 """Tokens that fit into a new buffer; a full one is exchanged for one of twice the size."""
 
 
@@ -165,7 +165,7 @@ class PackedAttention(nn.Module):
     def pack(self, weight: Tensor, bias: Tensor, linear: MakeLinear) -> None:
         width = weight.shape[1]
         self.query_projection = linear(weight[:width], bias[:width])
-        self.memory_projection = linear(weight[width:], bias[width:])
+        self.memory_projection = linear(weight[width:], bias[width:], several=True)
 
     def query(self, inputs: Tensor) -> Tensor:
         projected: Tensor = self.query_projection(inputs)

@@ -23,27 +23,29 @@ class PackedLinear(nn.Module):
     """x W' + b, and its positive part where `relu`, in float32, by the kernel that is fastest for the number of rows.
 
     For several rows W is blocked for oneDNN: 1.3 to 2.5 times as fast as `F.linear`. A single row has to read all of W
-    for two operations on each number: there each thread multiplies a part of W of its own, 1.7 times as fast.
+    for two operations on each number: there each thread multiplies a part of W of its own, 1.7 times as fast. Where
+    single rows do not occur (`several`), only the blocked W is kept.
     """
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, relu: bool = False) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None, relu: bool = False, several: bool = False) -> None:
         super().__init__()
         weight = weight.detach().contiguous()
-        self.plain, self.relu = weight, relu
+        self.shape, self.relu = weight.shape, relu
         self.bias = weight.new_zeros(len(weight)) if bias is None else bias.detach()
         small = weight.numel() < SMALL
         self.blocked = None if small else torch.ops.mkldnn._reorder_linear_weight(weight, ROWS)
+        self.plain = None if several and not small else weight
 
     @staticmethod
     def available() -> bool:
         return bool(torch.backends.mkldnn.is_available())
 
     def forward(self, inputs: Tensor) -> Tensor:
-        outputs, width = self.plain.shape
+        outputs, width = self.shape
         rows = inputs.numel() // width
-        if self.blocked is None or rows >= MANY:
+        if self.plain is not None and (self.blocked is None or rows >= MANY):
             return self._activated(F.linear(inputs, self.plain, self.bias))
-        if rows > 1:
+        if self.plain is None or rows > 1:
             then = "relu" if self.relu else "none"
             output: Tensor = torch.ops.mkldnn._linear_pointwise(inputs, self.blocked, self.bias, then, [], "")
             return output
@@ -63,7 +65,7 @@ class Int8Linear(nn.Module):
     7 bits for the inputs, because processors without VNNI add two products in 16 bits, which 8 bits could overflow.
     """
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, relu: bool = False) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None, relu: bool = False, several: bool = False) -> None:
         super().__init__()
         self.relu = relu
         scales = weight.detach().abs().amax(dim=1).clamp(min=1e-8) / 127

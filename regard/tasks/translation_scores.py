@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,10 @@ def bleu(outputs: Sequence[str], references: Sequence[str]) -> float:
     return float(BLEU(force=True).corpus_score(list(outputs), [list(references)]).score)
 
 
+LENGTHS = (10, 20, 30)
+"""Words of the source that part short sentences from long ones."""
+
+
 @dataclass(frozen=True)
 class Variant:
     """How text is compared: sacreBLEU's tokenizer for BLEU, and whether case counts."""
@@ -39,7 +44,8 @@ class Variant:
 class Scores:
     """The scores of a test set; `signatures` say exactly how each was computed.
 
-    `aer` is the alignment error rate at each cross-attention, where the pairs carry a gold alignment.
+    `aer` is the alignment error rate at each cross-attention, where the pairs carry a gold alignment. `by_length` has
+    the pairs whose source has so many words, and their BLEU (as in Bahdanau 2015, figure 2).
     """
 
     sentences: int
@@ -51,6 +57,13 @@ class Scores:
     exact: float  # share of outputs equal to their reference
     signatures: dict[str, str]
     aer: dict[str, float]
+    by_length: dict[str, LengthScore]
+
+
+@dataclass(frozen=True)
+class LengthScore:
+    pairs: int
+    bleu: float
 
 
 def text_metrics(variant: Variant) -> dict[str, Any]:
@@ -107,8 +120,23 @@ def evaluate(
         exact=100 * equal / max(1, len(pairs)),
         signatures=signatures,
         aer=alignment_errors(translator, [pair for pair in pairs if pair.alignment is not None]),
+        by_length=scores_by_length(pairs, outputs, metrics["bleu"]),
     )
     return scores, results
+
+
+def scores_by_length(pairs: Sequence[Pair], outputs: Sequence[str], metric: Any) -> dict[str, LengthScore]:
+    """BLEU of the sentences with 1-10, 11-20, 21-30 and more words in the source."""
+    found: dict[str, LengthScore] = {}
+    lengths = [len(pair.source.split()) for pair in pairs]
+    for low, high in pairwise((0, *LENGTHS, 10**9)):
+        chosen = [place for place, length in enumerate(lengths) if low < length <= high]
+        if chosen:
+            references = [pairs[place].target for place in chosen]
+            score = metric.corpus_score([outputs[place] for place in chosen], [references]).score
+            name = f"{low + 1}-{high}" if high in LENGTHS else f"over {low}"
+            found[name] = LengthScore(len(chosen), float(score))
+    return found
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,7 @@ def test_a_state_can_be_continued_twice() -> None:
 @torch.no_grad()
 def test_a_past_outgrows_its_first_buffer() -> None:
     plain = small_model("transformer")
-    target = ids(4, 40)
+    target = ids(4, 60)
     expected = plain.output(plain(ids(4, 5), target))
     packed = pack(plain)
     state = packed.start(ids(4, 5))
@@ -123,7 +123,8 @@ def test_linear_maps_equal_the_plain_product(rows: int, relu: bool, bias: bool) 
     plain = torch.nn.Linear(24, 36, bias=bias)
     inputs = torch.randn(rows, 1, 24)
     expected = plain(inputs).relu() if relu else plain(inputs)
-    close(PackedLinear(plain.weight, plain.bias, relu)(inputs), expected)
+    for several in (False, True):
+        close(PackedLinear(plain.weight, plain.bias, relu, several)(inputs), expected)
     rounded: Tensor = Int8Linear(plain.weight, plain.bias, relu)(inputs)
     assert (rounded - expected).abs().max() < 0.03 * expected.abs().max(), "8 bits and 7 bits: an error of a hundredth"
 

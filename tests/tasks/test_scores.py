@@ -11,7 +11,15 @@ from regard.data.tokenizers import Tokenizer
 from regard.models import build, parse_model
 from regard.nn.record import AttentionRecord, Axis, Heads, Recording
 from regard.tasks.alignment import alignment_errors, links
-from regard.tasks.translation_scores import Variant, bleu, evaluate, forced_scores, text_metrics, text_scores
+from regard.tasks.translation_scores import (
+    Variant,
+    bleu,
+    evaluate,
+    forced_scores,
+    scores_by_length,
+    text_metrics,
+    text_scores,
+)
 from regard.tasks.translator import Translator
 
 TEXTS = ["the white cat sleeps", "a red dog sees the cat", "two cats sleep", "the dog sleeps", "a cat"]
@@ -71,6 +79,14 @@ def test_forced_scores_are_those_of_the_log_probabilities(translator: Translator
         forced = forced_scores(translator, pairs, budget)
         assert (forced.right, forced.tokens) == (right, tokens)
         assert forced.nats == pytest.approx(nats, rel=1e-4)
+
+
+def test_scores_by_length_part_the_sentences() -> None:
+    pairs = [Pair("w " * words, f"the cat number {words} sleeps") for words in (1, 10, 11, 20, 21, 45)]
+    outputs = [pair.target if len(pair.source.split()) <= 20 else "no" for pair in pairs]
+    found = scores_by_length(pairs, outputs, text_metrics(Variant())["bleu"])
+    assert {name: part.pairs for name, part in found.items()} == {"1-10": 2, "11-20": 2, "21-30": 1, "over 30": 1}
+    assert [round(part.bleu) for part in found.values()] == [100, 100, 0, 0]
 
 
 def test_evaluate_counts_what_is_exact(translator: Translator) -> None:
