@@ -1,4 +1,4 @@
-"""`python -m bench.scaling RUN`: seconds and memory to translate 1,000, 10,000 and 100,000 sentences of the demo's kind.
+"""`python -m bench.scaling RUN`: seconds and memory to translate 1,000, 10,000 and 100,000 sentences of the demo.
 
 Cost should grow with the number of sentences, memory should not.
 """
@@ -16,17 +16,18 @@ from pathlib import Path
 COUNTS = (1_000, 10_000, 100_000)
 
 
-def sources(count: int) -> list[str]:
-    """So many source sentences of the built-in corpus, again from the start when it ends."""
-    shown = [sys.executable, "-m", "regard", "corpus", "english-french"]
-    text = subprocess.run(shown, check=True, capture_output=True, text=True).stdout
-    return list(islice(cycle(line.split("\t")[0] for line in text.splitlines()), count))
+def sources(folder: Path) -> list[str]:
+    """Source sentences of the built-in corpus, again from the start when it ends."""
+    command = [sys.executable, "-m", "regard", "corpus", "english-french", "--out", str(folder)]
+    subprocess.run(command, check=True, capture_output=True)
+    lines = (folder / "train.tsv").read_text(encoding="utf8").splitlines()
+    return list(islice(cycle(line.split("\t")[0] for line in lines), COUNTS[-1]))
 
 
 def main() -> None:
     (run,) = sys.argv[1:]
-    sentences = sources(COUNTS[-1])
     with tempfile.TemporaryDirectory() as folder:
+        sentences = sources(Path(folder))
         print(f"{'sentences':>10} {'seconds':>8} {'a second':>9} {'peak MB':>8}")
         for count in COUNTS:
             path = Path(folder) / "sentences.txt"
