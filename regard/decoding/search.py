@@ -52,8 +52,12 @@ def constrain(
     `sentences` says whose row each is.
     """
     done = history.shape[1]
-    never = [*limits.never, limits.end] if done < options.min_length else [*limits.never]
+    forced = {}  # the next token of a prefix, and its log-probability
+    for row, sentence in enumerate(sentences):
+        for token in limits.prefix(sentence)[done : done + 1]:
+            forced[row] = token, log_probs[row, token].item()
     ends = log_probs[:, limits.end].clone()
+    never = [*limits.never, limits.end] if done < options.min_length else [*limits.never]
     log_probs[:, never] = float("-inf")
     size = options.no_repeat_ngram
     if size and done >= size:
@@ -61,13 +65,10 @@ def constrain(
         begun = (windows[..., :-1] == history[:, None, done - size + 1 :]).all(dim=-1)
         rows, places = begun.nonzero(as_tuple=True)
         log_probs[rows, windows[rows, places, -1]] = float("-inf")
-    for row, sentence in enumerate(sentences):
-        prefix = limits.prefix(sentence)
-        if done < len(prefix):
-            kept = log_probs[row, prefix[done]].item()
-            log_probs[row] = float("-inf")
-            log_probs[row, prefix[done]] = kept
-    if size or limits.prefixes:
+    for row, (token, log_prob) in forced.items():
+        log_probs[row] = float("-inf")
+        log_probs[row, token] = log_prob
+    if size:
         stuck = log_probs.isinf().all(dim=1)
         log_probs[stuck, limits.end] = ends[stuck]  # where nothing may follow, the output ends
     return log_probs

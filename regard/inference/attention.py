@@ -75,7 +75,7 @@ class Cache(State):
         """The keys and values (R, T, 2, H, D) of more tokens; more than one at a time only where there is one slot."""
         length = self.length + pairs.shape[1]
         fits = self.written[0] == self.length and length <= self.pairs.shape[3]
-        cache = self if fits else self._copied(self.pairs, 2 * length)
+        cache = self if fits else self._copied(self.pairs, room=2 * length)
         width = self.width
         slots = pairs.view(-1, width, *pairs.shape[1:]).permute(3, 0, 4, 2, 1, 5)  # (2, G, H, T, W, D)
         cache.pairs[:, :, :, self.length : length] = slots
@@ -93,15 +93,14 @@ class Cache(State):
             groups, width = _grouped(rows.tolist())
             if width > 1:  # one row of each sentence becomes several
                 past = done.setdefault("past", _own_slots(len(groups), width).repeat(1, 1, 1, self.length))
-                return replace(self, past=past)._copied(self.pairs[:, groups].expand(-1, -1, -1, -1, width, -1))
-            return self if groups == list(range(sentences)) else self._copied(self.pairs[:, rows])
+                return replace(self._copied(self.pairs[:, groups].expand(-1, -1, -1, -1, width, -1)), past=past)
+            return self if groups == list(range(sentences)) else self._of(rows)
         if id(self.past) not in done:
             done[id(self.past)] = self._reordered(rows)
         kept, past = done[id(self.past)]
         if past is None:
             return self._apart().select(rows)
-        cache = self if kept is None else self._copied(self.pairs[:, kept])
-        return Cache(cache.pairs, past, self.length, cache.written)
+        return replace(self if kept is None else self._of(kept), past=past)
 
     def looked_at(self) -> tuple[Tensor, Tensor, Tensor | None]:
         """Keys and values (G, H, T · W, D), and `past` for all of them."""
@@ -131,11 +130,14 @@ class Cache(State):
         parents = (rows % width).view(-1, 1, width, 1).expand(-1, -1, -1, past.shape[3])
         return kept, torch.cat([past.gather(2, parents), _own_slots(len(groups), width)], dim=3)
 
+    def _of(self, sentences: Tensor) -> Cache:
+        """Some sentences, in a buffer of their own; `past` is still that of all."""
+        return Cache(self.pairs.index_select(1, sentences), self.past, self.length, [self.length])
+
     def _apart(self) -> Cache:
         """Every beam with a copy of its own past, as a sentence with one slot."""
         past = self._full_past()
-        if past is None:
-            return self
+        assert past is not None, "there is one slot already"
         slots = past.view(len(past), self.width, self.length, self.width).argmax(dim=-1)  # (G, W, T)
         places = slots.transpose(1, 2)[None, :, None, :, :, None].expand_as(self.pairs[:, :, :, : self.length])
         own = self.pairs[:, :, :, : self.length].gather(4, places)  # (2, G, H, T, W, D)

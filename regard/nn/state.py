@@ -6,7 +6,7 @@ Every tensor in a state has the batch first, so that a search can keep, repeat o
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -19,12 +19,12 @@ class State:
     `done` holds the selected form of what occurs more than once in a state, so that it still is one thing afterwards.
     """
 
-    def select(self, rows: Tensor, done: dict[int, State] | None = None) -> Self:
+    def select(self, rows: Tensor, done: dict[Any, Any] | None = None) -> Self:
         done = {} if done is None else done
-        return replace(self, **{item.name: gather(getattr(self, item.name), rows, done) for item in fields(self)})
+        return replace(self, **{item.name: _gather(getattr(self, item.name), rows, done) for item in fields(self)})
 
 
-def gather(value: object, rows: Tensor, done: dict[int, State]) -> object:
+def _gather(value: object, rows: Tensor, done: dict[Any, Any]) -> object:
     """The rows of a tensor, of a state, or of each item of a tuple; anything else stays as it is."""
     if isinstance(value, Tensor):
         return value.index_select(0, rows)
@@ -33,7 +33,7 @@ def gather(value: object, rows: Tensor, done: dict[int, State]) -> object:
             done[id(value)] = value.select(rows, done)
         return done[id(value)]
     if isinstance(value, tuple):
-        return tuple(gather(item, rows, done) for item in value)
+        return tuple(_gather(item, rows, done) for item in value)
     return value
 
 
