@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from regard.config import ModelConfig
 from regard.models.base import Embedding, EncoderDecoder, output_projection
-from regard.nn.attention import SCORES, attention, padding_mask
+from regard.nn.attention import SCORES, ScoreName, attention, padding_mask
 from regard.nn.dropout import Dropout
 from regard.nn.record import Recording
 from regard.nn.recurrent import Bridge, Cell, Hidden, Recurrent
@@ -39,7 +39,7 @@ class RNNAttentionConfig(ModelConfig):
     layers: int = Field(default=1, ge=1)
     embedding: int = Field(default=256, ge=1, description="width of the word embeddings")
     width: int = Field(default=512, ge=1, description="width of the decoder's state, and of the memory")
-    score: Literal["dot", "scaled-dot", "general", "additive", "concat", "cosine"] = "additive"
+    score: ScoreName = "additive"
     query: Literal["previous", "current"] = "previous"
     context: Literal["input", "concatenate", "add"] = "input"
     input_feeding: bool = False

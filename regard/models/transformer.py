@@ -18,14 +18,14 @@ Sites: `encoder.{layer}.self`, `decoder.{layer}.self`, `decoder.{layer}.cross`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from regard.config import ModelConfig
 from regard.models.base import Embedding, EncoderDecoder, output_projection
-from regard.nn.attention import causal_mask, padding_mask, window_mask
+from regard.nn.attention import ScoreName, causal_mask, padding_mask, window_mask
 from regard.nn.dropout import Dropout
 from regard.nn.layers import Activation, FeedForward, MultiHeadAttention, NormPlacement, Residual, SelfAttention, Stack
 from regard.nn.positions import PositionJoin, PositionKind, Positions
@@ -47,8 +47,9 @@ class TransformerConfig(ModelConfig):
     dropout: float = Field(default=0.1, ge=0, lt=1)
     attention_dropout: float = Field(default=0.0, ge=0, lt=1)
     norm: NormPlacement = "pre"
+    norm_epsilon: float = Field(default=1e-5, gt=0)
     activation: Activation = "relu"
-    score: Literal["dot", "scaled-dot", "general", "additive", "concat", "cosine"] = "scaled-dot"
+    score: ScoreName = "scaled-dot"
     positions: PositionKind = "sinusoid"
     position_join: PositionJoin = "add"
     window: int = Field(default=0, ge=0, description="self-attention reaches this many tokens each way; 0 = all")
@@ -72,15 +73,28 @@ SIZES: dict[str, dict[str, object]] = {
 }
 
 
+class Shape(Protocol):
+    """What a layer needs to know; models that are made of the same layers have these fields too."""
+
+    width: int
+    inner: int
+    heads: int
+    dropout: float
+    attention_dropout: float
+    norm: NormPlacement
+    norm_epsilon: float
+    activation: Activation
+    score: ScoreName
+
+
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward (figure 1, left)."""
 
-    def __init__(self, config: TransformerConfig) -> None:
+    def __init__(self, config: Shape) -> None:
         super().__init__()
         self.attention = _attention(config, SelfAttention)
         self.feed_forward = _feed_forward(config)
-        self.around_attention = Residual(config.width, config.norm, config.dropout)
-        self.around_feed_forward = Residual(config.width, config.norm, config.dropout)
+        self.around_attention, self.around_feed_forward = _residual(config), _residual(config)
 
     def forward(self, x: Tensor, mask: Tensor, record: Recording | None, site: str) -> Tensor:
         query, memory = self.attention.query_and_memory(self.around_attention.before(x))
@@ -91,14 +105,13 @@ class EncoderLayer(nn.Module):
 class DecoderLayer(nn.Module):
     """Causal self-attention, attention over the encoder's memory, then feed-forward (figure 1, right)."""
 
-    def __init__(self, config: TransformerConfig) -> None:
+    def __init__(self, config: Shape) -> None:
         super().__init__()
         self.attention = _attention(config, SelfAttention)
         self.cross = _attention(config, MultiHeadAttention)
         self.feed_forward = _feed_forward(config)
-        self.around_attention = Residual(config.width, config.norm, config.dropout)
-        self.around_cross = Residual(config.width, config.norm, config.dropout)
-        self.around_feed_forward = Residual(config.width, config.norm, config.dropout)
+        self.around_attention, self.around_cross = _residual(config), _residual(config)
+        self.around_feed_forward = _residual(config)
 
     def forward(
         self,
@@ -143,8 +156,8 @@ class Transformer(EncoderDecoder):
         self.encoder = Stack[EncoderLayer](EncoderLayer(config) for _ in range(config.encoder_layers))
         self.decoder = Stack[DecoderLayer](DecoderLayer(config) for _ in range(config.decoder_layers))
         pre = config.norm == "pre"
-        self.encoder_norm = nn.LayerNorm(width) if pre else nn.Identity()
-        self.decoder_norm = nn.LayerNorm(width) if pre else nn.Identity()
+        self.encoder_norm = nn.LayerNorm(width, config.norm_epsilon) if pre else nn.Identity()
+        self.decoder_norm = nn.LayerNorm(width, config.norm_epsilon) if pre else nn.Identity()
         self.output = output_projection(self.target_embedding, width, config.tie_output)
 
     def forward(self, source: Tensor, target: Tensor, *, record: Recording | None = None) -> Tensor:
@@ -195,9 +208,13 @@ class Transformer(EncoderDecoder):
         return mask & window_mask(length, length, self.config.window, mask.device) if self.config.window else mask
 
 
-def _attention(config: TransformerConfig, kind: type[Attention]) -> Attention:
+def _residual(config: Shape) -> Residual:
+    return Residual(config.width, config.norm, config.dropout, config.norm_epsilon)
+
+
+def _attention(config: Shape, kind: type[Attention]) -> Attention:
     return kind(config.width, config.heads, score=config.score, dropout=config.attention_dropout)
 
 
-def _feed_forward(config: TransformerConfig) -> FeedForward:
+def _feed_forward(config: Shape) -> FeedForward:
     return FeedForward(config.width, config.inner, activation=config.activation, dropout=config.dropout)

@@ -14,8 +14,10 @@ Shapes, everywhere in the package:
 Masks are boolean, True = *may attend*, broadcastable to (B, H, Q, K), combined with `&`; additive terms are called
 `bias`. A query that may attend to nothing receives zeros.
 
-To add a score function: write a `Score` below and add its line to `SCORES`.
+To add a score function: write a `Score` below, and add its name to `ScoreName` and its line to `SCORES`.
 """
+
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -130,7 +132,8 @@ class Cosine(Score):
         return self.sharpness * (F.normalize(query, dim=-1) @ key.transpose(-2, -1))
 
 
-SCORES: dict[str, type[Score]] = {
+ScoreName = Literal["dot", "scaled-dot", "general", "additive", "concat", "cosine"]
+SCORES: dict[ScoreName, type[Score]] = {
     "dot": Dot,
     "scaled-dot": ScaledDot,
     "general": General,

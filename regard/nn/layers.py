@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.nn.attention import SCORES, attention
+from regard.nn.attention import SCORES, ScoreName, attention
 from regard.nn.dropout import Dropout
 from regard.nn.record import Recording
 from regard.nn.state import KeyValue
@@ -34,7 +34,7 @@ class MultiHeadAttention(nn.Module):
     queries and the rest for the memory, self-attention multiplies by it once.
     """
 
-    def __init__(self, width: int, heads: int, *, score: str = "scaled-dot", dropout: float = 0.0) -> None:
+    def __init__(self, width: int, heads: int, *, score: ScoreName = "scaled-dot", dropout: float = 0.0) -> None:
         super().__init__()
         self.heads, self.dropout = heads, dropout
         self.weight = nn.Parameter(torch.empty(3 * width, width))
@@ -125,9 +125,9 @@ class Residual(nn.Module):
         x = residual.after(x, sublayer(residual.before(x)))
     """
 
-    def __init__(self, width: int, placement: NormPlacement, dropout: float) -> None:
+    def __init__(self, width: int, placement: NormPlacement, dropout: float, epsilon: float = 1e-5) -> None:
         super().__init__()
-        self.norm, self.placement, self.dropout = nn.LayerNorm(width), placement, Dropout(dropout)
+        self.norm, self.placement, self.dropout = nn.LayerNorm(width, epsilon), placement, Dropout(dropout)
 
     def before(self, inputs: Tensor) -> Tensor:
         normed: Tensor = self.norm(inputs) if self.placement == "pre" else inputs
