@@ -28,7 +28,8 @@ from rich.table import Table
 from bench.peers import ctranslate2_folder, marian, of_marian
 from bench.shapes import DECODE, DECODE_VOCABULARY, LENGTH, PAIRS, TOKENS, TRAIN, TRAIN_VOCABULARY
 from bench.sides import SIDES
-from regard.training.folder import save_tensors, weights_of
+from regard.nn.weights import weights_of
+from regard.training.folder import save_tensors
 
 PACKAGES = {"transformers": "transformers", "ctranslate2": "ctranslate2", "joeynmt": "joeynmt"}
 STARTS = {

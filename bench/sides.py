@@ -50,7 +50,7 @@ def train_step(model: Any, loss: Callable[[Any, Any, Any], Any]) -> Work:
 def regard_train(folder: Path) -> Work:
     from regard.models.transformer import Transformer
     from regard.nn.loss import projected_loss
-    from regard.training.folder import load_tensors, load_weights
+    from regard.nn.weights import load_tensors, load_weights
     from regard.training.memory import keep_freed_memory
 
     keep_freed_memory()
@@ -118,7 +118,7 @@ def regard_decode(folder: Path, weights: str) -> Work:
     from regard.decoding import Limits, search
     from regard.inference import pack
     from regard.models.transformer import Transformer
-    from regard.training.folder import load_tensors, load_weights
+    from regard.nn.weights import load_tensors, load_weights
     from regard.training.memory import keep_freed_memory
 
     keep_freed_memory()

@@ -17,10 +17,11 @@ from regard.errors import UserError
 from regard.inference import Weights, pack
 from regard.models import build, parse_model
 from regard.models.base import EncoderDecoder
+from regard.nn.weights import load_tensors, load_weights
 from regard.tasks.translation_scores import Scores, Variant, evaluate
 from regard.tasks.translator import Translation, Translator
 from regard.training.distributed import pick_device
-from regard.training.folder import RunFolder, load_tensors, load_weights
+from regard.training.folder import RunFolder
 from regard.training.memory import keep_freed_memory
 from regard.training.start import read_run_config
 

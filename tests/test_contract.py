@@ -12,7 +12,8 @@ from regard.decoding import Limits, search
 from regard.models import MODELS
 from regard.models.base import EncoderDecoder
 from regard.nn.record import Recording
-from regard.training.folder import load_tensors, load_weights, save_tensors, weights_of
+from regard.nn.weights import load_tensors, load_weights, weights_of
+from regard.training.folder import save_tensors
 
 
 def ids(*shape: int, seed: int = 1) -> Tensor:

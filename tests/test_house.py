@@ -16,6 +16,7 @@ MAY_USE = {
     "decoding": {"nn"},
     "inference": {"nn"},
     "models": {"nn"},
+    "hub": {"nn", "models"},
     "tasks": {"nn", "models", "data", "decoding", "inference"},
     "training": {"nn", "models", "data", "decoding", "inference", "tasks"},
     "run": {"nn", "models", "data", "decoding", "inference", "tasks", "training"},

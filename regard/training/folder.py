@@ -19,13 +19,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor, nn
+from torch import Tensor
 
 from regard.data.folders import atomic
 from regard.errors import UserError
+from regard.nn.weights import load_tensors
 
 
 @dataclass(frozen=True)
@@ -125,36 +124,3 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], about: dict[str, str
         raise UserError(
             f"{path}: could not be saved ({reason}). What was saved before is intact: make room, then resume"
         ) from None
-
-
-def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Tensors and what is written about them. Never a pickle."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file") from None
-    except (SafetensorError, OSError) as error:
-        raise UserError(f"{path}: damaged or cut short ({error})") from None
-
-
-def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """The weights by name; tied ones once."""
-    return {name: weight.detach() for name, weight in model.named_parameters()}
-
-
-@torch.no_grad()
-def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
-    """Fills the model; a name or a shape that does not fit is an error that lists them."""
-    own = dict(model.named_parameters())
-    wrong = [f"missing {name}" for name in own if name not in tensors]
-    wrong += [f"unknown {name}" for name in tensors if name not in own]
-    wrong += [
-        f"{name} is {tuple(tensors[name].shape)}, expected {tuple(weight.shape)}"
-        for name, weight in own.items()
-        if name in tensors and tensors[name].shape != weight.shape
-    ]
-    if wrong:
-        raise UserError(f"{path}: the weights do not fit the model of config.yaml: {'; '.join(wrong[:5])}")
-    for name, weight in own.items():
-        weight.copy_(tensors[name])

@@ -22,10 +22,11 @@ from torch.nn.parallel import DistributedDataParallel
 from regard.config import TrainConfig
 from regard.data.batching import plan
 from regard.errors import UserError
+from regard.nn.weights import load_weights, weights_of
 from regard.tasks.base import Task, Validation
 from regard.training.display import Display, Report
 from regard.training.distributed import Ranks
-from regard.training.folder import Progress, RunFolder, load_weights, save_tensors, weights_of
+from regard.training.folder import Progress, RunFolder, save_tensors
 from regard.training.interrupt import Interrupt
 from regard.training.metrics import Metrics
 from regard.training.optimizer import (

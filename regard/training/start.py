@@ -14,11 +14,12 @@ from regard.config import Config, Values, assemble, dump, flatten, read_origins,
 from regard.data.corpora import CORPORA
 from regard.errors import UserError
 from regard.models import build, named, parse_model
+from regard.nn.weights import load_tensors, load_weights
 from regard.tasks import task_named
 from regard.tasks.base import Task
 from regard.training.display import Display, clock
 from regard.training.distributed import Ranks, join
-from regard.training.folder import Progress, RunFolder, load_tensors, load_weights, write_text
+from regard.training.folder import Progress, RunFolder, write_text
 from regard.training.interrupt import Interrupt
 from regard.training.loop import Trainer
 from regard.training.memory import keep_freed_memory

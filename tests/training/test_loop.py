@@ -15,10 +15,11 @@ from small_runs import SMALL, flags
 from regard.config import Config, TrainConfig, assemble
 from regard.errors import UserError
 from regard.models import build, parse_model
+from regard.nn.weights import load_tensors, weights_of
 from regard.tasks.translate import Translate
 from regard.training.display import Display
 from regard.training.distributed import Ranks
-from regard.training.folder import RunFolder, load_tensors, weights_of
+from regard.training.folder import RunFolder
 from regard.training.interrupt import Interrupt
 from regard.training.loop import Trainer
 from regard.training.optimizer import learning_rate

@@ -13,7 +13,8 @@ import torch
 from small_runs import SMALL, flags
 
 from regard.errors import UserError
-from regard.training.folder import Progress, RunFolder, load_tensors
+from regard.nn.weights import load_tensors
+from regard.training.folder import Progress, RunFolder
 from regard.training.start import resume, train
 
 REGARD = [sys.executable, "-m", "regard"]

@@ -1,0 +1,1 @@
+"""Models that others have published: their folders in and out, by tables of names."""
