@@ -64,7 +64,7 @@ def test_help_is_quick_to_load_and_fits_eighty_columns() -> None:
 
 def test_a_run_is_a_folder(trained: Path) -> None:
     names = {path.name for path in trained.iterdir()}
-    assert names == {
+    assert names - {"tensorboard"} == {  # that one where its package is installed
         "config.yaml", "tokenizer.json", "model.safetensors", "metrics.jsonl", "curve.svg", "scores.json", "data",
         "training",
     }  # fmt: skip
