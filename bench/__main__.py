@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ from bench.sides import SIDES
 from regard.nn.weights import weights_of
 from regard.training.folder import save_tensors
 
-PACKAGES = {"transformers": "transformers", "ctranslate2": "ctranslate2", "joeynmt": "joeynmt"}
+PACKAGES = ("transformers", "ctranslate2", "joeynmt")
 STARTS = {
     "regard --help": ["-m", "regard", "--help"],
     "import torch": ["-c", "import torch"],
@@ -45,7 +45,6 @@ class Side:
     """A process that does one side's work when told to."""
 
     process: subprocess.Popen[str]
-    seconds: list[float] = field(default_factory=list)
     peak: float = 0.0
     shown: Any = None
 
@@ -62,9 +61,9 @@ class Side:
 
 
 def installed(side: str) -> bool:
-    package = PACKAGES.get(side.removesuffix(" int8"))
+    package = side.removesuffix(" int8")
     try:
-        return package is None or bool(importlib.metadata.version(package))
+        return package not in PACKAGES or bool(importlib.metadata.version(package))
     except importlib.metadata.PackageNotFoundError:
         return False
 

@@ -6,7 +6,6 @@ _LAYER = "encoder.layer.{n}"
 
 BERT = Layout(
     model_type="bert",
-    counted="layers",
     prefix="bert.",
     fields={
         "vocabulary": "vocab_size",

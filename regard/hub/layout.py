@@ -24,13 +24,11 @@ class Layout:
 
     `fields` maps our settings to those of its config.json; `fixed` are settings that ours has no choice for, with the
     value they must have. `prefix` stands before every name of a model with a head, and is missing in a bare encoder.
-    `counted` is our setting that says how many layers there are.
     """
 
     model_type: str
     fields: Mapping[str, str]
     weights: Names
-    counted: str
     prefix: str = ""
     fixed: Mapping[str, object] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()  # names of theirs that hold nothing learned
