@@ -1,13 +1,15 @@
-"""What an encoder-decoder promises to the tasks, the search and the contract tests."""
+"""What models promise to the tasks, the search and the contract tests."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
 
+from regard.config import ModelConfig
 from regard.nn.record import Recording
 from regard.nn.state import State
 
@@ -34,6 +36,34 @@ class EncoderDecoder(nn.Module, ABC):
     @abstractmethod
     def step(self, ids: Tensor, state: State) -> tuple[Tensor, State]:
         """One target token for each row (B,) -> the logits of the next (B, V), and the state after it."""
+
+
+class Encoder(nn.Module, ABC):
+    """Tokens in, a vector for each of them out; every token may see every other. Padding, on either side or on both,
+    changes nothing."""
+
+    config: ModelConfig
+    width: int
+    """M, the width of the vectors."""
+    max_length: int | None
+    """The most tokens the model can read, if there is a limit."""
+    words: nn.Embedding
+    """The table of token embeddings, (V, M); a head that predicts words may share it."""
+
+    def forward(self, ids: Tensor, segments: Tensor | None = None, *, record: Recording | None = None) -> Tensor:
+        """Tokens (B, T), and which sentence each belongs to (0 for all without it) -> hidden (B, T, M)."""
+        *_, hidden = self.each_layer(ids, segments, record)
+        return hidden
+
+    @abstractmethod
+    def each_layer(
+        self, ids: Tensor, segments: Tensor | None = None, record: Recording | None = None
+    ) -> Iterator[Tensor]:
+        """The embeddings, then the output of every layer: (B, T, M) each."""
+
+    @abstractmethod
+    def summary(self, hidden: Tensor, ids: Tensor) -> Tensor:
+        """One vector for the whole input, from the token that the model keeps for it: (B, T, M), (B, T) -> (B, M)."""
 
 
 class Embedding(nn.Embedding):

@@ -25,6 +25,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from regard.config import ModelConfig
+from regard.models.base import Encoder
 from regard.models.transformer import EncoderLayer
 from regard.nn.attention import ScoreName, padding_mask
 from regard.nn.dropout import Dropout
@@ -49,6 +50,7 @@ class BertConfig(ModelConfig):
     score: ScoreName = "scaled-dot"
     segments: int = Field(default=2, ge=1)
     max_length: int = Field(default=512, ge=1)
+    pooler: bool = Field(default=True, description="the summary's dense layer, which some heads do without")
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> BertConfig:
@@ -66,26 +68,22 @@ SIZES: dict[str, dict[str, object]] = {
 }
 
 
-class Bert(nn.Module):
+class Bert(Encoder):
     def __init__(self, config: BertConfig, vocabulary: int) -> None:
         super().__init__()
-        self.config, self.max_length = config, config.max_length
+        self.config, self.width, self.max_length = config, config.width, config.max_length
         self.words = nn.Embedding(vocabulary, config.width, padding_idx=config.pad)
         self.positions = Positions("learned", config.width, config.max_length)
         self.segments = nn.Embedding(config.segments, config.width)
         self.norm = nn.LayerNorm(config.width, config.norm_epsilon)
         self.dropout = Dropout(config.dropout)
         self.encoder = Stack[EncoderLayer](EncoderLayer(config) for _ in range(config.layers))
-        self.pooler = nn.Linear(config.width, config.width)
+        self.pooler = nn.Linear(config.width, config.width) if config.pooler else None
         initialise(self)
 
-    def forward(self, ids: Tensor, segments: Tensor | None = None, *, record: Recording | None = None) -> Tensor:
-        """Tokens (B, T), and which sentence each belongs to -> hidden (B, T, M)."""
-        *_, hidden = self.each_layer(ids, segments, record)
-        return hidden
-
-    def each_layer(self, ids: Tensor, segments: Tensor | None, record: Recording | None = None) -> Iterator[Tensor]:
-        """The embeddings, then the output of every layer: (B, T, M) each."""
+    def each_layer(
+        self, ids: Tensor, segments: Tensor | None = None, record: Recording | None = None
+    ) -> Iterator[Tensor]:
         segments = torch.zeros_like(ids) if segments is None else segments
         x = self.dropout(self.norm(self.positions(self.words(ids) + self.segments(segments))))
         yield x
@@ -94,8 +92,9 @@ class Bert(nn.Module):
             x = layer(x, mask, record, f"encoder.{index}")
             yield x
 
-    def summary(self, hidden: Tensor) -> Tensor:
-        """One vector for the whole input, from its first token, [CLS]: (B, T, M) -> (B, M)."""
+    def summary(self, hidden: Tensor, ids: Tensor) -> Tensor:
+        """tanh(W h + b) of the first token, [CLS]."""
+        assert self.pooler is not None, "the model was built without its pooler (model.pooler)"
         return torch.tanh(self.pooler(hidden[:, 0]))
 
 

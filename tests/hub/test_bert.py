@@ -67,7 +67,7 @@ def test_hidden_summary_and_attention_are_equal(shape: dict[str, object]) -> Non
     layers = list(ours.each_layer(ids, segments, recording))
     for one, other in zip(layers, theirs.hidden_states, strict=True):
         torch.testing.assert_close(one[real], other[real], atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(ours.summary(layers[-1]), theirs.pooler_output, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(ours.summary(layers[-1], ids), theirs.pooler_output, atol=1e-5, rtol=1e-5)
     for number, expected in enumerate(theirs.attentions):
         found = recording.batch(f"encoder.{number}.self")
         rows = real[:, None, :, None].expand_as(expected)
