@@ -23,7 +23,8 @@ class Layout:
     """How a published kind of model calls what ours has.
 
     `fields` maps our settings to those of its config.json; `fixed` are settings that ours has no choice for, with the
-    value they must have. `prefix` stands before every name of a model with a head, and is missing in a bare encoder.
+    value they must have, and `means` the settings of ours that this kind of model stands for. `prefix` stands before
+    every name of a model with a head, and is missing in a bare encoder.
     """
 
     model_type: str
@@ -31,6 +32,7 @@ class Layout:
     weights: Names
     prefix: str = ""
     fixed: Mapping[str, object] = field(default_factory=dict)
+    means: Mapping[str, object] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()  # names of theirs that hold nothing learned
 
     def settings(self, theirs: Mapping[str, Any]) -> dict[str, Any]:
@@ -38,10 +40,15 @@ class Layout:
         for name, value in self.fixed.items():
             if theirs.get(name, value) != value:
                 raise UserError(f"config.json: {name} = {theirs[name]!r}: only {value!r} is supported")
-        return {ours: theirs[name] for ours, name in self.fields.items() if name in theirs}
+        return {**self.means, **{ours: theirs[name] for ours, name in self.fields.items() if name in theirs}}
 
     def config(self, ours: Mapping[str, Any]) -> dict[str, Any]:
         """Their config.json from our settings."""
+        for setting, value in self.means.items():
+            if ours[setting] != value:
+                raise UserError(
+                    f"model.{setting} = {ours[setting]!r}: cannot be written as {self.model_type}, which has {value!r}"
+                )
         named = {name: ours[setting] for setting, name in self.fields.items() if setting in ours}
         return {"model_type": self.model_type, **self.fixed, **named}
 

@@ -66,6 +66,25 @@ class Encoder(nn.Module, ABC):
         """One vector for the whole input, from the token that the model keeps for it: (B, T, M), (B, T) -> (B, M)."""
 
 
+class ImageEncoder(nn.Module, ABC):
+    """Images in, a vector for each patch out, behind those of the tokens that stand before the patches."""
+
+    width: int
+    """M, the width of the vectors."""
+
+    @abstractmethod
+    def forward(self, images: Tensor, *, record: Recording | None = None) -> Tensor:
+        """(B, C, height, width), any size of at least one patch -> hidden (B, T, M)."""
+
+    @abstractmethod
+    def summaries(self, hidden: Tensor) -> list[Tensor]:
+        """What a head reads, (B, M) each: one vector for the whole image; with a distillation token, its own too."""
+
+    @abstractmethod
+    def grid_of(self, images: Tensor) -> tuple[int, int]:
+        """The rows and columns of patches that images (B, C, height, width) are cut into."""
+
+
 class Embedding(nn.Embedding):
     """Token embeddings times √M (Vaswani 2017, section 3.4): as inputs they have the size of 1, while the table itself
     is small enough to serve as the output projection. Padding is the zero vector."""

@@ -96,7 +96,7 @@ class EncoderLayer(nn.Module):
         self.feed_forward = _feed_forward(config)
         self.around_attention, self.around_feed_forward = _residual(config), _residual(config)
 
-    def forward(self, x: Tensor, mask: Tensor, record: Recording | None, site: str) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None, record: Recording | None, site: str) -> Tensor:
         query, memory = self.attention.query_and_memory(self.around_attention.before(x))
         x = self.around_attention.after(x, self.attention(query, memory, mask=mask, record=record, site=f"{site}.self"))
         return self.around_feed_forward.after(x, self.feed_forward(self.around_feed_forward.before(x)))
