@@ -1,6 +1,6 @@
 """The names of Hugging Face's `BertModel`, and of the models that have one inside."""
 
-from regard.hub.layout import Layout, joined, named_alike
+from regard.hub.layout import ACTIVATIONS, Layout, joined, named_alike
 
 _LAYER = "encoder.layer.{n}"
 
@@ -40,6 +40,7 @@ BERT = Layout(
             }
         ),
     },
+    values={"activation": ACTIVATIONS},
     fixed={"position_embedding_type": "absolute", "is_decoder": False},
     ignored=("embeddings.position_ids",),
 )

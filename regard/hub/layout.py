@@ -22,25 +22,47 @@ Names = Mapping[str, str | tuple[str, ...]]
 class Layout:
     """How a published kind of model calls what ours has.
 
-    `fields` maps our settings to those of its config.json; `fixed` are settings that ours has no choice for, with the
-    value they must have, and `means` the settings of ours that this kind of model stands for. `prefix` stands before
-    every name of a model with a head, and is missing in a bare encoder.
+    Settings: `fields` maps ours to those of its config.json (to several, where ours is one for what theirs could have
+    two of), `values` the values of a setting that have another name there, `fallbacks` a setting that older files lack
+    to the one that stood for it. `fixed` are settings that ours has no choice for, with the value they must have, and
+    `means` the settings of ours that this kind of model stands for.
+
+    Weights: `layers` says which of our settings counts the layers of each mark in a name. `prefix` stands before the
+    names of a model with a head, except those in `outside`, and is missing in a bare encoder. `unless` names weights
+    that are there only while a setting of ours is false; `zeros` weights that are zero where they are not published,
+    each with the weight that has as many rows.
     """
 
     model_type: str
-    fields: Mapping[str, str]
+    fields: Names
     weights: Names
     prefix: str = ""
+    values: Mapping[str, Mapping[Any, Any]] = field(default_factory=dict)
+    fallbacks: Mapping[str, str] = field(default_factory=dict)
     fixed: Mapping[str, object] = field(default_factory=dict)
     means: Mapping[str, object] = field(default_factory=dict)
-    ignored: tuple[str, ...] = ()  # names of theirs that hold nothing learned
+    layers: Mapping[str, str] = field(default_factory=lambda: {"{n}": "layers"})
+    outside: tuple[str, ...] = ()
+    unless: Mapping[str, str] = field(default_factory=dict)
+    zeros: Mapping[str, str] = field(default_factory=dict)
+    one_row: tuple[str, ...] = ()  # names of theirs that have an axis of size 1 before ours
+    ignored: tuple[str, ...] = ()  # names of theirs that hold nothing learned, or a copy
 
     def settings(self, theirs: Mapping[str, Any]) -> dict[str, Any]:
         """Our settings from their config.json."""
         for name, value in self.fixed.items():
             if theirs.get(name, value) != value:
                 raise UserError(f"config.json: {name} = {theirs[name]!r}: only {value!r} is supported")
-        return {**self.means, **{ours: theirs[name] for ours, name in self.fields.items() if name in theirs}}
+        ours = dict(self.means)
+        for setting, names in self.fields.items():
+            found = {name: self._value(theirs, name) for name in _tuple(names)}
+            given = {name: value for name, value in found.items() if value is not None}
+            if len(set(given.values())) > 1:
+                both = ", ".join(f"{name} = {value!r}" for name, value in given.items())
+                raise UserError(f"config.json: {both}: only equal values are supported")
+            for name, value in given.items():
+                ours[setting] = self._ours(setting, name, value)
+        return ours
 
     def config(self, ours: Mapping[str, Any]) -> dict[str, Any]:
         """Their config.json from our settings."""
@@ -49,40 +71,87 @@ class Layout:
                 raise UserError(
                     f"model.{setting} = {ours[setting]!r}: cannot be written as {self.model_type}, which has {value!r}"
                 )
-        named = {name: ours[setting] for setting, name in self.fields.items() if setting in ours}
+        named: dict[str, Any] = {}
+        for setting, names in self.fields.items():
+            for name in _tuple(names) if ours.get(setting) is not None else ():
+                value = self._theirs(setting, ours[setting])
+                if named.setdefault(name, value) != value:
+                    raise UserError(f"model.{setting} = {ours[setting]!r}: {self.model_type} has no such {name}")
         return {"model_type": self.model_type, **self.fixed, **named}
 
-    def to_ours(self, theirs: Mapping[str, Tensor], layers: int) -> tuple[dict[str, Tensor], list[str], list[str]]:
+    def to_ours(
+        self, theirs: Mapping[str, Tensor], settings: Mapping[str, Any]
+    ) -> tuple[dict[str, Tensor], list[str], list[str]]:
         """Our weights, the names of theirs that were not used, and those that were missing."""
-        start = self.prefix if any(name.startswith(self.prefix) for name in theirs) else ""
+        prefix = self.prefix if any(name.startswith(self.prefix) for name in theirs) else ""
         ours, used, missing = {}, set(), []
-        for name, parts in self.names(layers):
-            sources = [start + part for part in parts]
-            absent = [source for source in sources if source not in theirs]
-            missing += absent
-            used |= set(sources)
+        for name, parts in self.names(settings, prefix):
+            used |= set(parts)
+            absent = [part for part in parts if part not in theirs]
             if not absent:
-                ours[name] = torch.cat([theirs[source] for source in sources]) if len(parts) > 1 else theirs[sources[0]]
-        unused = [name for name in theirs if name not in used and not name.endswith(self.ignored)]
+                pieces = [theirs[part][0] if part in self.one_row else theirs[part] for part in parts]
+                ours[name] = torch.cat(pieces) if len(pieces) > 1 else pieces[0]
+            elif name in self.zeros:
+                ours[name] = ours[self.zeros[name]].new_zeros(len(ours[self.zeros[name]]))
+            else:
+                missing += absent
+        ignored = (*self.ignored, *(part for name in self.unless for part in _tuple(self.weights[name])))
+        unused = [name for name in theirs if name not in used and not name.endswith(ignored)]
         return ours, unused, missing
 
-    def to_theirs(self, ours: Mapping[str, Tensor], layers: int) -> dict[str, Tensor]:
+    def to_theirs(self, ours: Mapping[str, Tensor], settings: Mapping[str, Any]) -> dict[str, Tensor]:
         """Their weights. Nothing of ours may be left over."""
         theirs: dict[str, Tensor] = {}
-        names = dict(self.names(layers))
+        names = dict(self.names(settings, self.prefix))
         left = [name for name in ours if name not in names]
         assert not left, f"the layout {self.model_type} has no name for {left}"
         for name, parts in names.items():
             pieces = ours[name].chunk(len(parts)) if len(parts) > 1 else (ours[name],)
-            theirs |= {self.prefix + part: piece.contiguous() for part, piece in zip(parts, pieces, strict=True)}
+            for part, piece in zip(parts, pieces, strict=True):
+                theirs[part] = (piece[None] if part in self.one_row else piece).contiguous()
         return theirs
 
-    def names(self, layers: int) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Each of our names with theirs, for a model of so many layers."""
+    def names(self, settings: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Each of our names with theirs, for a model of these settings."""
         for ours, theirs in self.weights.items():
-            parts = (theirs,) if isinstance(theirs, str) else theirs
-            for number in range(layers) if "{n}" in ours else [0]:
-                yield ours.replace("{n}", str(number)), tuple(part.replace("{n}", str(number)) for part in parts)
+            if ours in self.unless and settings[self.unless[ours]]:
+                continue
+            parts = tuple(part if part in self.outside else prefix + part for part in _tuple(theirs))
+            mark = next((mark for mark in self.layers if mark in ours), None)
+            if mark is None:
+                yield ours, parts
+                continue
+            for number in map(str, range(settings[self.layers[mark]])):
+                yield ours.replace(mark, number), tuple(part.replace(mark, number) for part in parts)
+
+    def _value(self, theirs: Mapping[str, Any], name: str) -> Any:
+        found = theirs.get(name)
+        return theirs.get(self.fallbacks[name]) if found is None and name in self.fallbacks else found
+
+    def _ours(self, setting: str, name: str, value: Any) -> Any:
+        known = self.values.get(setting)
+        if known is None or value in known:
+            return value if known is None else known[value]
+        raise UserError(f"config.json: {name} = {value!r}: must be one of {', '.join(map(repr, known))}")
+
+    def _theirs(self, setting: str, value: Any) -> Any:
+        for theirs, ours in self.values.get(setting, {}).items():
+            if ours == value:
+                return theirs
+        if setting in self.values:
+            raise UserError(f"model.{setting} = {value!r}: {self.model_type} has no such value")
+        return value
+
+
+ACTIVATIONS = {
+    "relu": "relu",
+    "gelu": "gelu",
+    "gelu_new": "gelu-tanh",
+    "gelu_pytorch_tanh": "gelu-tanh",
+    "silu": "silu",
+    "swish": "silu",
+}
+"""Their names of activations, and ours."""
 
 
 def named_alike(pairs: Mapping[str, str], kinds: tuple[str, ...] = ("weight", "bias")) -> dict[str, str]:
@@ -93,3 +162,7 @@ def named_alike(pairs: Mapping[str, str], kinds: tuple[str, ...] = ("weight", "b
 def joined(ours: str, theirs: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     """A weight and a bias of ours that are several of theirs."""
     return {f"{ours}.{kind}": tuple(f"{part}.{kind}" for part in theirs) for kind in ("weight", "bias")}
+
+
+def _tuple(names: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else names

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from regard.hub.layout import Layout, joined, named_alike
+from regard.hub.layout import ACTIVATIONS, Layout, joined, named_alike
 
 _LAYER = "encoder.layer.{n}"
 _FIELDS = {
@@ -44,6 +44,7 @@ VIT = Layout(
     prefix="vit.",
     fields=_FIELDS,
     weights=_WEIGHTS,
+    values={"activation": ACTIVATIONS},
     means={**_MEANS, "distillation": False},
     fixed={"qkv_bias": True},
     ignored=_POOLER,
@@ -53,6 +54,7 @@ DEIT = Layout(
     prefix="deit.",
     fields=_FIELDS,
     weights={**_WEIGHTS, "distillation_token": "embeddings.distillation_token"},
+    values={"activation": ACTIVATIONS},
     means={**_MEANS, "distillation": True},
     fixed={"qkv_bias": True},
     ignored=_POOLER,

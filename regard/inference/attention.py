@@ -156,18 +156,18 @@ class PackedAttention(nn.Module):
     def __init__(self, plain: MultiHeadAttention, linear: MakeLinear) -> None:
         super().__init__()
         assert isinstance(plain.score, Dot), f"scores other than dot products are not packed: {plain.score}"
-        width = plain.output.in_features
-        self.heads, self.score = plain.heads, Dot(0, 0)
-        weight, bias = plain.weight.clone(), plain.bias.clone()
-        weight[:width] *= plain.score.scale(width // plain.heads)  # the queries are scaled once and for all
-        bias[:width] *= plain.score.scale(width // plain.heads)
+        self.heads, self.joined, self.score = plain.heads, plain.joined, Dot(0, 0)
+        weight, bias = plain.weight.clone(), None if plain.bias is None else plain.bias.clone()
+        for term in (weight,) if bias is None else (weight, bias):
+            term[: self.joined] *= plain.score.scale(self.joined // self.heads)  # queries are scaled once and for all
         self.output = linear(plain.output.weight, plain.output.bias)
         self.pack(weight, bias, linear)
 
-    def pack(self, weight: Tensor, bias: Tensor, linear: MakeLinear) -> None:
-        width = weight.shape[1]
-        self.query_projection = linear(weight[:width], bias[:width])
-        self.memory_projection = linear(weight[width:], bias[width:], several=True)
+    def pack(self, weight: Tensor, bias: Tensor | None, linear: MakeLinear) -> None:
+        queries, memory = weight.tensor_split([self.joined])
+        query_bias, memory_bias = (None, None) if bias is None else bias.tensor_split([self.joined])
+        self.query_projection = linear(queries, query_bias)
+        self.memory_projection = linear(memory, memory_bias, several=True)
 
     def query(self, inputs: Tensor) -> Tensor:
         projected: Tensor = self.query_projection(inputs)
@@ -192,7 +192,8 @@ class PackedAttention(nn.Module):
         if isinstance(memory, Cache):
             key, value, past = memory.looked_at()
             if past is not None:
-                query, bias = _together(query, memory.width), past
+                query = _together(query, memory.width)
+                bias = past if bias is None else past + bias.repeat_interleave(memory.width, dim=-1)
                 mask = None if mask is None else mask.repeat_interleave(memory.width, dim=-1)
         else:
             key, value = memory.key, memory.value
@@ -206,11 +207,11 @@ class PackedAttention(nn.Module):
 class PackedSelfAttention(PackedAttention):
     """`SelfAttention` with its three projections packed as one."""
 
-    def pack(self, weight: Tensor, bias: Tensor, linear: MakeLinear) -> None:
+    def pack(self, weight: Tensor, bias: Tensor | None, linear: MakeLinear) -> None:
         self.projection = linear(weight, bias)
 
     def nothing(self, inputs: Tensor) -> Cache:
-        like = inputs.new_empty(self.heads, ROOM, 1, inputs.shape[-1] // self.heads)
+        like = inputs.new_empty(self.heads, ROOM, 1, self.joined // self.heads)
         return Cache.empty(len(inputs), 1, None, like)
 
     def query_and_memory(self, inputs: Tensor, past: Cache | None = None) -> tuple[Tensor, KeyValue | Cache]:

@@ -1,6 +1,7 @@
 """What Transformers are made of: multi-head attention, feed-forward, and the residual-and-norm around both."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Generic, Literal, TypeVar, cast
 
 import torch
@@ -13,8 +14,15 @@ from regard.nn.record import Recording
 from regard.nn.state import KeyValue
 
 NormPlacement = Literal["pre", "post"]
-Activation = Literal["relu", "gelu"]
-ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
+NormKind = Literal["layer", "rms"]
+NORMS: dict[NormKind, type[nn.LayerNorm] | type[nn.RMSNorm]] = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
+Activation = Literal["relu", "gelu", "gelu-tanh", "silu"]
+ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu-tanh": partial(F.gelu, approximate="tanh"),
+    "silu": F.silu,
+}
 
 
 Layer = TypeVar("Layer", bound=nn.Module)
@@ -30,31 +38,40 @@ class Stack(nn.ModuleList, Generic[Layer]):
 class MultiHeadAttention(nn.Module):
     """MultiHead(Q, K, V) = Concat(head_1, ..., head_H) W_O  (Vaswani 2017, section 3.2.2).
 
-    The projections of query, key and value are one matrix (3M, M): attention over a memory uses its first third for the
-    queries and the rest for the memory, self-attention multiplies by it once.
+    The projections of query, key and value are one matrix (3HD, M): attention over a memory uses its first third for
+    the queries and the rest for the memory, self-attention multiplies by it once. D is M / H unless it is given.
     """
 
-    def __init__(self, width: int, heads: int, *, score: ScoreName = "scaled-dot", dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        *,
+        head_width: int | None = None,
+        biases: bool = True,
+        score: ScoreName = "scaled-dot",
+        dropout: float = 0.0,
+    ) -> None:
         super().__init__()
-        self.heads, self.dropout = heads, dropout
-        self.weight = nn.Parameter(torch.empty(3 * width, width))
-        self.bias = nn.Parameter(torch.zeros(3 * width))
-        self.output = nn.Linear(width, width)
-        self.score = SCORES[score](width // heads, width // heads)
+        size = head_width or width // heads
+        self.heads, self.joined, self.dropout = heads, heads * size, dropout
+        self.weight = nn.Parameter(torch.empty(3 * self.joined, width))
+        self.bias = nn.Parameter(torch.zeros(3 * self.joined)) if biases else None
+        self.output = nn.Linear(self.joined, width, bias=biases)
+        self.score = SCORES[score](size, size)
         for third in self.weight.chunk(3):
             nn.init.xavier_uniform_(third)
         nn.init.xavier_uniform_(self.output.weight)
-        nn.init.zeros_(self.output.bias)
+        if biases:
+            nn.init.zeros_(self.output.bias)
 
     def query(self, inputs: Tensor) -> Tensor:
         """(B, Q, M) -> (B, H, Q, D)."""
-        width = inputs.shape[-1]
-        return self._split(F.linear(inputs, self.weight[:width], self.bias[:width]))
+        return self._split(self._projected(inputs, slice(0, self.joined)))
 
     def memory(self, inputs: Tensor) -> KeyValue:
         """The keys and values of (B, K, M), to be attended to any number of times."""
-        width = inputs.shape[-1]
-        key, value = F.linear(inputs, self.weight[width:], self.bias[width:]).chunk(2, dim=-1)
+        key, value = self._projected(inputs, slice(self.joined, None)).chunk(2, dim=-1)
         return KeyValue(self.score.key(self._split(key)), self._split(value))
 
     def forward(
@@ -82,8 +99,11 @@ class MultiHeadAttention(nn.Module):
         output: Tensor = self.output(heads.transpose(1, 2).flatten(2))  # (B, Q, M)
         return output
 
+    def _projected(self, inputs: Tensor, rows: slice) -> Tensor:
+        return F.linear(inputs, self.weight[rows], None if self.bias is None else self.bias[rows])
+
     def _split(self, joined: Tensor) -> Tensor:
-        return joined.reshape(*joined.shape[:2], self.heads, -1).transpose(1, 2)  # (B, T, M) -> (B, H, T, D)
+        return joined.reshape(*joined.shape[:2], self.heads, -1).transpose(1, 2)  # (B, T, HD) -> (B, H, T, D)
 
 
 class SelfAttention(MultiHeadAttention):
@@ -91,7 +111,7 @@ class SelfAttention(MultiHeadAttention):
 
     def nothing(self, inputs: Tensor) -> KeyValue:
         """The memory before the first token, for as many rows as `inputs` (B, ..., M)."""
-        empty = inputs.new_empty(len(inputs), self.heads, 0, inputs.shape[-1] // self.heads)
+        empty = inputs.new_empty(len(inputs), self.heads, 0, self.joined // self.heads)
         return KeyValue(empty, empty)
 
     def query_and_memory(self, inputs: Tensor, past: KeyValue | None = None) -> tuple[Tensor, KeyValue]:
@@ -104,16 +124,43 @@ class SelfAttention(MultiHeadAttention):
 class FeedForward(nn.Module):
     """FFN(x) = activation(x W_1 + b_1) W_2 + b_2  (Vaswani 2017, eq. 2)."""
 
-    def __init__(self, width: int, inner: int, *, activation: Activation = "relu", dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        width: int,
+        inner: int,
+        *,
+        activation: Activation = "relu",
+        dropout: float = 0.0,
+        biases: bool = True,
+    ) -> None:
         super().__init__()
-        self.inner, self.output = nn.Linear(width, inner), nn.Linear(inner, width)
+        self.inner, self.output = _linear(width, inner, biases), _linear(inner, width, biases)
         self.activation, self.dropout = ACTIVATIONS[activation], Dropout(dropout)
-        for linear in (self.inner, self.output):
-            nn.init.xavier_uniform_(linear.weight)
-            nn.init.zeros_(linear.bias)
 
     def forward(self, inputs: Tensor) -> Tensor:
         output: Tensor = self.output(self.dropout(self.activation(self.inner(inputs))))
+        return output
+
+
+class GatedFeedForward(nn.Module):
+    """FFN(x) = (activation(x W_1) * x V) W_2  (Shazeer 2020, eq. 6): W_1 and V are one matrix."""
+
+    def __init__(
+        self,
+        width: int,
+        inner: int,
+        *,
+        activation: Activation = "gelu-tanh",
+        dropout: float = 0.0,
+        biases: bool = False,
+    ) -> None:
+        super().__init__()
+        self.inner, self.output = _linear(width, 2 * inner, biases), _linear(inner, width, biases)
+        self.activation, self.dropout = ACTIVATIONS[activation], Dropout(dropout)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        gate, values = self.inner(inputs).chunk(2, dim=-1)
+        output: Tensor = self.output(self.dropout(self.activation(gate) * values))
         return output
 
 
@@ -125,9 +172,11 @@ class Residual(nn.Module):
         x = residual.after(x, sublayer(residual.before(x)))
     """
 
-    def __init__(self, width: int, placement: NormPlacement, dropout: float, epsilon: float = 1e-5) -> None:
+    def __init__(
+        self, width: int, placement: NormPlacement, dropout: float, epsilon: float = 1e-5, norm: NormKind = "layer"
+    ) -> None:
         super().__init__()
-        self.norm, self.placement, self.dropout = nn.LayerNorm(width, epsilon), placement, Dropout(dropout)
+        self.norm, self.placement, self.dropout = NORMS[norm](width, epsilon), placement, Dropout(dropout)
 
     def before(self, inputs: Tensor) -> Tensor:
         normed: Tensor = self.norm(inputs) if self.placement == "pre" else inputs
@@ -136,3 +185,11 @@ class Residual(nn.Module):
     def after(self, inputs: Tensor, output: Tensor) -> Tensor:
         summed: Tensor = inputs + self.dropout(output)
         return self.norm(summed) if self.placement == "post" else summed
+
+
+def _linear(inputs: int, outputs: int, biases: bool) -> nn.Linear:
+    linear = nn.Linear(inputs, outputs, bias=biases)
+    nn.init.xavier_uniform_(linear.weight)
+    if biases:
+        nn.init.zeros_(linear.bias)
+    return linear

@@ -39,7 +39,7 @@ def ours_of(peer: transformers.BertModel) -> Bert:
     settings = BERT.settings(peer.config.to_dict())
     config = BertConfig(**settings)
     model = Bert(config, config.vocabulary or 0).eval()
-    weights, unused, missing = BERT.to_ours(peer.state_dict(), config.layers)
+    weights, unused, missing = BERT.to_ours(peer.state_dict(), config.model_dump())
     assert (unused, missing) == ([], [])
     model.load_state_dict(weights)
     return model
@@ -78,19 +78,19 @@ def test_hidden_summary_and_attention_are_equal(shape: dict[str, object]) -> Non
 def test_there_and_back_is_the_same(shape: dict[str, object]) -> None:
     peer = peer_of(shape)
     ours = ours_of(peer)
-    back = BERT.to_theirs(dict(ours.state_dict()), ours.config.layers)
+    back = BERT.to_theirs(dict(ours.state_dict()), ours.config.model_dump())
     expected = {f"bert.{name}": weight for name, weight in peer.state_dict().items()}
     assert back.keys() == expected.keys()
     assert all(torch.equal(back[name], weight) for name, weight in expected.items())
     config = transformers.BertConfig.from_dict(BERT.config(ours.config.model_dump()))
-    for name in BERT.fields.values():
+    for name in map(str, BERT.fields.values()):
         assert getattr(config, name) == getattr(peer.config, name), name
 
 
 def test_what_is_unused_or_missing_is_named() -> None:
     theirs = dict(peer_of(SHAPES[0]).state_dict())
     gone = theirs.pop("pooler.dense.bias")
-    _, unused, missing = BERT.to_ours({**theirs, "cls.seq_relationship.bias": gone}, 1)
+    _, unused, missing = BERT.to_ours({**theirs, "cls.seq_relationship.bias": gone}, {"layers": 1})
     assert (unused, missing) == (["cls.seq_relationship.bias"], ["pooler.dense.bias"])
 
 

@@ -48,7 +48,7 @@ def ours_of(layout: Layout, folder: Path) -> Vit:
     assert read.model_type == layout.model_type
     config = VitConfig(**layout.settings(read.config))
     model = Vit(config).eval()
-    weights, unused, missing = layout.to_ours(read.weights, config.layers)
+    weights, unused, missing = layout.to_ours(read.weights, config.model_dump())
     assert (unused, missing) == ([], [])
     model.load_state_dict(weights)
     return model
@@ -90,7 +90,7 @@ def test_what_we_write_is_what_they_read(kind: str, shape: dict[str, Any], tmp_p
     ours = ours_of(layout, tmp_path)
     (tmp_path / "back").mkdir()
     config = layout.config(ours.config.model_dump())
-    write_folder(tmp_path / "back", config, layout.to_theirs(dict(ours.state_dict()), ours.config.layers))
+    write_folder(tmp_path / "back", config, layout.to_theirs(dict(ours.state_dict()), ours.config.model_dump()))
     again = type(peer).from_pretrained(tmp_path / "back", add_pooling_layer=False)
     for name, weight in peer.state_dict().items():
         assert torch.equal(again.state_dict()[name], weight), name
