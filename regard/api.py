@@ -16,10 +16,11 @@ __all__ = ["draw", "load", "resume", "train"]
 
 def train(
     task: str,
-    files: str | Path | Sequence[str | Path],
+    files: str | Path | Sequence[str | Path] = (),
     *,
     out: str | Path,
     model: str | None = None,
+    start_from: str | Path | None = None,
     recipe: str | Path | None = None,
     settings: Mapping[str, object] | None = None,
     overwrite: bool = False,
@@ -27,7 +28,8 @@ def train(
 ) -> Run:
     """Train a model on files, or on a built-in corpus, and open it.
 
-    `settings` are dotted keys of the config: `{"train.steps": 2000, "model.dropout": 0.3}`.
+    `start_from` is a run or a published folder to begin with. `settings` are dotted keys of the config:
+    `{"train.steps": 2000, "model.dropout": 0.3}`.
     """
     several = [files] if isinstance(files, str | Path) else files
     start.train(
@@ -36,7 +38,7 @@ def train(
         out=Path(out),
         model=model,
         recipe=None if recipe is None else Path(recipe),
-        settings=settings,
+        settings={**({} if start_from is None else {"start": str(start_from)}), **(settings or {})},
         overwrite=overwrite,
         display=None if quiet else display_for(),
     )

@@ -53,7 +53,7 @@ class DataConfig(Settings):
 
 
 class TokenizerConfig(Settings):
-    kind: Literal["bpe", "wordpiece", "unigram", "char", "word"] = "bpe"
+    kind: Literal["bpe", "byte-bpe", "wordpiece", "unigram", "char", "word"] = "bpe"
     vocabulary: int = Field(default=8000, ge=1, description="most entries the vocabulary may have")
     lowercase: bool = False
     file: str | None = Field(default=None, description="a trained tokenizer.json to use instead of training one")
@@ -108,7 +108,9 @@ class Config(Settings):
     """All of a run."""
 
     task: str
+    start: str | None = Field(default=None, description="a run or a published folder to begin with: --from")
     data: DataConfig = DataConfig()
+    options: SerializeAsAny[Settings] = Field(default=Settings(), description="the task's own settings")
     tokenizer: TokenizerConfig = TokenizerConfig()
     model: SerializeAsAny[ModelConfig]
     train: TrainConfig = TrainConfig()
@@ -138,12 +140,13 @@ def nest(values: Values) -> dict[str, Any]:
     return nested
 
 
-def assemble(
-    layers: list[tuple[str, Values]], parse_model: Callable[[Mapping[str, Any]], ModelConfig]
-) -> tuple[Config, dict[str, str]]:
+Sections = Mapping[str, Callable[[Mapping[str, Any]], Settings]]
+
+
+def assemble(layers: list[tuple[str, Values]], sections: Sections) -> tuple[Config, dict[str, str]]:
     """One config from layers (origin, values), and the origin of each value that is not a default.
 
-    `parse_model` turns the `model` section into that model's own config; the registry of models provides it.
+    `sections` turn all values into the config of a section that depends on them: the model's own, the task's own.
     """
     values: dict[str, object] = {}
     origins: dict[str, str] = {}
@@ -153,7 +156,8 @@ def assemble(
     nested = nest(values)
     if not isinstance(nested.get("model", {}), dict):
         raise UserError(f"model = {nested['model']!r}: must be a section with a kind (try --model transformer-tiny)")
-    return validated(Config, {**nested, "model": parse_model(nested.get("model", {}))}), origins
+    parsed = {name: parse(nested) for name, parse in sections.items()}
+    return validated(Config, {**nested, **parsed}), origins
 
 
 def validated(kind: type[Kind], values: Mapping[str, Any], section: str = "") -> Kind:
@@ -187,7 +191,7 @@ def dump(config: Config, origins: Mapping[str, str]) -> str:
         if not isinstance(section, dict):
             lines.append(f"{name}: {_scalar(section)}")
             continue
-        lines.append(f"{name}:")
+        lines.append(f"{name}:" + ("" if section else " {}"))
         for key, value in section.items():
             origin = origins.get(f"{name}.{key}", "default")
             lines.append(f"  {key}: {_scalar(value)}".ljust(40) + f"  # {origin}")

@@ -3,53 +3,64 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from regard.config import Config, SearchConfig, assemble
+from torch import nn
+
+from regard.config import SearchConfig
 from regard.data.badlines import BadLines
 from regard.data.pairs import Pair
-from regard.data.prepare import Prepared
 from regard.data.readers import read_pairs
-from regard.data.tokenizers import Tokenizer
 from regard.errors import UserError
 from regard.inference import Weights, pack
-from regard.models import build, parse_model
-from regard.models.base import EncoderDecoder
-from regard.nn.weights import load_tensors, load_weights
+from regard.nn.weights import load_weights
+from regard.tasks import task_named
+from regard.tasks.saved import Saved
 from regard.tasks.translation_scores import Scores, Variant, evaluate
 from regard.tasks.translator import Translation, Translator
 from regard.training.distributed import pick_device
 from regard.training.folder import RunFolder
 from regard.training.memory import keep_freed_memory
-from regard.training.start import read_run_config
+from regard.training.saved import open_saved
+
+Predictor = TypeVar("Predictor")
 
 
 class Run:
-    """A run folder with its model in memory, ready to be used: see `regard.inference`."""
+    """A trained model in memory, ready to be used: see `regard.inference`.
 
-    def __init__(self, folder: RunFolder, config: Config, tokenizer: Tokenizer, model: EncoderDecoder) -> None:
-        self.folder, self.config, self.tokenizer, self.model = folder, config, tokenizer, model
-        self.translator = Translator(model, tokenizer)
+    `predictor` is the object that has its task's verb; the verbs below hand over to it.
+    """
+
+    def __init__(self, saved: Saved, model: nn.Module) -> None:
+        self.saved, self.model = saved, model
+        self.folder, self.config = RunFolder(saved.path), saved.config
+        self.predictor = task_named(saved.config.task).predictor(saved, model)
 
     @classmethod
     def load(cls, path: str | Path, device: str = "auto", weights: Weights = "float32") -> Run:
-        folder = RunFolder(Path(path))
-        config, _ = assemble([("config.yaml", read_run_config(folder))], parse_model)
-        if not folder.model.is_file():
-            raise UserError(
-                f"{path}: has no trained weights yet (no model.safetensors); they appear with the first validation. "
-                f"Go on training: regard train --resume {path}"
-            )
-        tokenizer = Tokenizer.load(folder.tokenizer)
-        model = build(config.model, len(tokenizer))
-        load_weights(model, load_tensors(folder.model)[0], folder.model)
+        """Open a run, or a published folder."""
+        saved = open_saved(Path(path))
+        vocabulary = 0 if saved.text is None else len(saved.text)
+        model = task_named(saved.config.task).build(saved.config, vocabulary, saved.facts)
+        load_weights(model, saved.weights, saved.path)
         keep_freed_memory()
-        return cls(folder, config, tokenizer, pack(model.to(pick_device(device)), weights))
+        return cls(saved, pack(model.eval().to(pick_device(device)), weights))
 
     def __repr__(self) -> str:
         return f"Run({str(self.folder.path)!r}, task={self.config.task!r}, model={self.config.model.kind!r})"
+
+    def asked(self, kind: type[Predictor], verb: str) -> Predictor:
+        """The predictor, if it is of the kind that has this verb."""
+        if not isinstance(self.predictor, kind):
+            raise UserError(f"{self.folder.path}: is a model to {self.config.task}, it cannot {verb}")
+        return self.predictor
+
+    @property
+    def translator(self) -> Translator:
+        return self.asked(Translator, "translate")
 
     def translate(
         self, texts: Sequence[str] | str, search: SearchConfig | None = None, prefixes: Sequence[str] | None = None
@@ -90,9 +101,9 @@ class Run:
         bad.check(self.config.data.max_bad_share)
         return pairs
 
-    def held_out(self) -> dict[str, list[Pair]]:
+    def held_out(self) -> Mapping[str, Sequence[Any]]:
         """The run's own test sets, which no choice has seen."""
-        return Prepared.open(self.folder.data).tests
+        return task_named(self.config.task).open(self.config, self.folder.data).tests
 
     @property
     def scores(self) -> dict[str, Any]:

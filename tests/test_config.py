@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from regard.config import assemble, dump, flatten, nest, read_origins, read_yaml
+from regard.config import dump, flatten, nest, read_origins, read_yaml
 from regard.errors import UserError
-from regard.models import named, parse_model
+from regard.models import named
+from regard.tasks import settings_of
 from regard.training.start import settle
 
 ROOT = Path(__file__).parent.parent
@@ -26,7 +27,7 @@ def test_later_layers_win_and_origins_are_kept(tmp_path: Path) -> None:
     assert read["train.schedule"] == "corpus copy"
     assert read["model.width"] == "transformer-small"
     assert read["train.betas"] == "default"
-    again, _ = assemble([("", read_yaml(path))], parse_model)
+    again, _ = settings_of([("", read_yaml(path))])
     assert again == config, "what is written is what is read"
 
 
@@ -39,7 +40,7 @@ def test_a_model_named_on_the_command_line_replaces_the_recipes(tmp_path: Path) 
 
 @pytest.mark.parametrize("recipe", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda path: path.name)
 def test_every_recipe_is_valid(recipe: Path) -> None:
-    settle("translate", ["some.tsv"], None, recipe, {})
+    settle(None, ["some.tsv"], None, recipe, {})
 
 
 def test_flatten_and_nest_are_inverse() -> None:

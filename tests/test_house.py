@@ -16,13 +16,13 @@ MAY_USE = {
     "decoding": {"nn"},
     "inference": {"nn"},
     "models": {"nn"},
-    "hub": {"nn", "models"},
     "tasks": {"nn", "models", "data", "decoding", "inference"},
-    "training": {"nn", "models", "data", "decoding", "inference", "tasks"},
-    "run": {"nn", "models", "data", "decoding", "inference", "tasks", "training"},
-    "explorer": {"nn", "models", "data", "decoding", "inference", "tasks", "training", "run"},
-    "api": {"nn", "models", "data", "decoding", "inference", "tasks", "training", "run", "explorer"},
-    "cli": {"nn", "models", "data", "decoding", "inference", "tasks", "training", "run", "explorer", "api"},
+    "hub": {"nn", "models", "data", "tasks"},
+    "training": {"nn", "models", "data", "decoding", "inference", "tasks", "hub"},
+    "run": {"nn", "models", "data", "decoding", "inference", "tasks", "hub", "training"},
+    "explorer": {"nn", "models", "data", "decoding", "inference", "tasks", "hub", "training", "run"},
+    "api": {"nn", "models", "data", "decoding", "inference", "tasks", "hub", "training", "run", "explorer"},
+    "cli": {"nn", "models", "data", "decoding", "inference", "tasks", "hub", "training", "run", "explorer", "api"},
 }
 
 

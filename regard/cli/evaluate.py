@@ -6,11 +6,18 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from regard.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from regard.run import Run
+    from regard.tasks.base import Predictor
 
 
 def evaluate(
@@ -33,22 +40,27 @@ def evaluate(
 ) -> None:
     """Score a run on a file, or on what it held out.
 
-    BLEU, chrF and TER with their signatures, exact outputs, perplexity, token accuracy, and the alignment error rate
-    (AER) where the file's third column holds word alignments.
+    Translation: BLEU, chrF and TER with their signatures, exact outputs, perplexity, token accuracy, and the alignment
+    error rate (AER) where the file's third column holds word alignments. Other tasks: their own scores.
     """
     from regard.cli.output import output
     from regard.cli.show import print_lengths, print_scores
     from regard.config import SearchConfig, validated
     from regard.data.badlines import BadLines
     from regard.run import Run
+    from regard.tasks.base import Predictor
     from regard.tasks.translation_scores import Variant, sentence_bleu
 
     opened = Run.load(run, device, "int8" if int8 else "float32")
+    if isinstance(opened.predictor, Predictor):
+        _score(opened, opened.predictor, files or [], columns, out, as_json)
+        return
     search = opened.config.decode
     if beam is not None:
         given = {**search.model_dump(), "beam": beam, "method": "greedy" if beam == 1 else "beam"}
         search = validated(SearchConfig, given, "decode.")
     bad = BadLines()
+    sets: Mapping[str, Sequence[Any]]
     if files:
         sets = {Path(files[0]).name: opened.read(files, columns.split(",") if columns else None, bad)}
     else:
@@ -72,3 +84,32 @@ def evaluate(
         print_scores(scores)
         if by_length:
             print_lengths(scores)
+
+
+def _score(
+    run: Run, predictor: Predictor, files: list[str], columns: str | None, out: Path | None, as_json: bool
+) -> None:
+    """Any task's own scores, on files or on what the run held out."""
+    from regard.cli.output import output
+    from regard.cli.show import print_task_scores
+    from regard.data.badlines import BadLines
+
+    data, bad = run.config.data, BadLines()
+    if columns:
+        data = data.model_copy(update={"columns": columns.split(",")})
+    sets = {Path(files[0]).name: predictor.read(files, data, bad)} if files else run.held_out()
+    if bad.total:
+        print(bad.summary(), file=sys.stderr)
+    if not sets:
+        raise UserError(f"{run.folder.path}: held no examples out; give a file")
+    scores = {}
+    with output(out, [Path(file) for file in files]) as file:
+        for name, examples in sets.items():
+            found = predictor.evaluate(examples)
+            scores[name] = found.scores
+            for row in found.rows if out else ():
+                print(json.dumps({"set": name, **row}, ensure_ascii=False), file=file)
+    if as_json:
+        typer.echo(json.dumps(scores, indent=2, ensure_ascii=False))
+    else:
+        print_task_scores(scores)

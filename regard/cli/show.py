@@ -10,7 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from regard.training.folder import RunFolder
+from regard.training.folder import RunFolder, read_run_config
 
 _COLUMNS = {
     "bleu": ("BLEU", "{:.1f}"),
@@ -40,16 +40,55 @@ def score_table(scores: Mapping[str, Mapping[str, Any]]) -> Table:
     return table
 
 
+NEXT = {
+    "translate": 'regard translate {run} "..." --attention attention.svg',
+}
+"""What to do with a run of each task."""
+
+
 def show_scores(folder: RunFolder) -> None:
     """The final scores of a run, and what can be done with it now."""
     scores = json.loads(folder.scores.read_text(encoding="utf8"))
+    task = read_run_config(folder)["task"]
     if scores:
-        print_scores(scores)
-    Console().print(
-        f'The run is in {folder.path}. Next:\n  regard translate {folder.path} "..." --attention attention.svg\n',
-        highlight=False,
-        soft_wrap=True,
-    )
+        print_scores(scores) if task == "translate" else print_task_scores(scores)
+    following = NEXT[task].format(run=folder.path)
+    Console().print(f"The run is in {folder.path}. Next:\n  {following}\n", highlight=False, soft_wrap=True)
+
+
+def print_task_scores(scores: Mapping[str, Mapping[str, Any]]) -> None:
+    """One row per test set, one column for each score that is a number; then tables such as a confusion matrix."""
+    numbers = list(dict.fromkeys(key for row in scores.values() for key, value in row.items() if _is_number(value)))
+    table = Table("test set", box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in numbers:
+        table.add_column(name.replace("_", " "), justify="right")
+    for name, row in scores.items():
+        table.add_row(name, *(_number(row[key]) if key in row else "" for key in numbers))
+    console = Console()
+    console.print(table)
+    for name, row in scores.items():
+        for title, inner in row.items():
+            if isinstance(inner, dict) and inner and all(isinstance(line, dict) for line in inner.values()):
+                console.print(_inner_table(f"{name}: {title.replace('_', ' ')}", inner))
+
+
+def _inner_table(title: str, rows: Mapping[str, Mapping[str, Any]]) -> Table:
+    """Scores by class, or a confusion matrix: a dict of dicts."""
+    names = list(next(iter(rows.values())))
+    table = Table(title, *names, box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for name, row in rows.items():
+        table.add_row(name, *(_number(row.get(key, "")) for key in names))
+    return table
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _number(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
 def print_scores(scores: Mapping[str, Mapping[str, Any]]) -> None:

@@ -28,6 +28,9 @@ def train(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the run.", show_default=False)] = None,
     model: Annotated[str | None, typer.Option(help="Such as transformer-tiny; see: regard models.")] = None,
+    start_from: Annotated[
+        Path | None, typer.Option("--from", help="Begin with this run, or Hugging Face folder.", show_default=False)
+    ] = None,
     valid: Annotated[list[str] | None, typer.Option(help="File to validate on (else a part is held out).")] = None,
     test: Annotated[list[str] | None, typer.Option(help="File for the final score (else a part is held out).")] = None,
     columns: Annotated[str | None, typer.Option(help="Source and target columns: en,fr or 0,1.")] = None,
@@ -44,18 +47,20 @@ def train(
     """
     settings = parse_settings(set_ or [])
     settings |= {f"data.{name}": list(given) for name, given in (("valid", valid), ("test", test)) if given}
+    if start_from is not None:
+        settings["start"] = str(start_from)
     if columns:
         settings["data.columns"] = columns.split(",")
     from regard.training import start
     from regard.training.display import display_for
 
     if resume is not None:
-        given = {"task": task, "files": files, "--out": out, "--model": model, "--config": config}
+        given = {"task": task, "files": files, "--out": out, "--model": model, "--from": start_from, "--config": config}
         if useless := [name for name, value in {**given, "--overwrite": overwrite}.items() if value]:
             raise UserError(f"--resume {resume}: takes no {useless[0]}; the run knows its own")
         trained(lambda: start.resume(resume, settings=settings, display=display_for()))
         return
-    if task is None:
+    if task is None and config is None:
         raise UserError("what to train? Try: regard train translate pairs.tsv --out runs/mine")
     if out is None:
         raise UserError("--out: missing; it names the folder for the run (try --out runs/mine)")

@@ -21,6 +21,7 @@ from regard.data.pair_files import load_located, load_pairs, save_pairs
 from regard.data.pairs import Pair
 from regard.data.sources import BuiltIn, Files, Located, PairSource
 from regard.data.store import Store, StoreWriter
+from regard.data.subwords import open_tokenizer
 from regard.data.tokenizers import Kind, Tokenizer
 from regard.errors import UserError
 
@@ -75,7 +76,7 @@ class Prepared:
             ) from None
         except (ValueError, KeyError, TypeError):
             raise UserError(f"{path}: damaged; delete {folder} and prepare the data again") from None
-        tokenizer = Tokenizer.load(folder / "tokenizer.json")
+        tokenizer = open_tokenizer(folder / "tokenizer.json")
         train, valid = Store.open(folder / "train"), Store.open(folder / "valid")
         return cls(folder, tokenizer, train, valid, valid_pairs, tests, *found)
 

@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 import tokenizers
 from tokenizers import decoders, models, normalizers, trainers
 
+from regard.data.special import Special
 from regard.data.words import SPACE, splitter
 from regard.errors import UserError, nearest
 
@@ -78,6 +79,10 @@ class Tokenizer:
         if isinstance(model, models.BPE) and not json.loads(self.inner.to_str())["model"]["merges"]:
             return "char"
         return _MODEL_KINDS[type(model).__name__]
+
+    @property
+    def special(self) -> Special:
+        return Special(pad=PAD, unknown=UNK, begin=BOS, end=EOS, separator=EOS)
 
     def __len__(self) -> int:
         return len(self._pieces)

@@ -5,21 +5,22 @@ A name is a family and a size (`transformer-base`), or a family alone, which sta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from torch import nn
 
 from regard.config import ModelConfig, validated
 from regard.errors import UserError, nearest
 from regard.models import rnn, rnn_attention, transformer
-from regard.models.base import EncoderDecoder
 
 
 @dataclass(frozen=True)
 class Family:
     papers: str
     config: type[ModelConfig]
-    model: Callable[[Any, int], EncoderDecoder]
+    model: type[nn.Module]
     sizes: Mapping[str, Mapping[str, object]]
     default: str = "tiny"
 
@@ -54,6 +55,6 @@ def parse_model(values: Mapping[str, Any]) -> ModelConfig:
     return validated(MODELS[kind].config, values, "model.")
 
 
-def build(config: ModelConfig, vocabulary: int) -> EncoderDecoder:
+def build(config: ModelConfig, vocabulary: int) -> nn.Module:
     """The model, with fresh weights, for a tokenizer of `vocabulary` entries."""
     return MODELS[config.kind].model(config, config.vocabulary or vocabulary)

@@ -41,3 +41,25 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], path: Path) ->
         raise UserError(f"{path}: the weights do not fit the model of config.yaml: {'; '.join(wrong[:5])}")
     for name, weight in own.items():
         weight.copy_(tensors[name])
+
+
+@torch.no_grad()
+def begin_with(model: nn.Module, tensors: Mapping[str, Tensor], source: str) -> list[str]:
+    """Fills what the tensors have and the model too; what begins afresh and what was not used is said in words.
+
+    A model may have a new head, but one that shares nothing with its source is an error.
+    """
+    own = dict(model.named_parameters())
+    fitting = [name for name, weight in own.items() if name in tensors and tensors[name].shape == weight.shape]
+    if not fitting:
+        raise UserError(f"{source}: has no weight that fits this model; is it of another family?")
+    for name in fitting:
+        own[name].copy_(tensors[name])
+    fresh, unused = [name for name in own if name not in fitting], [name for name in tensors if name not in fitting]
+    notes = [f"Weights from {source}: {len(fitting)} of {len(own)}"]
+    notes += [f"  fresh: {_listed(fresh)}"] if fresh else []
+    return notes + ([f"  not used: {_listed(unused)}"] if unused else [])
+
+
+def _listed(names: list[str], most: int = 6) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

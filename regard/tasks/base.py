@@ -6,17 +6,20 @@ The training loop, the command line and the tests know tasks only through this p
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from regard.config import Config
+from regard.config import Config, DataConfig, Settings
+from regard.data.badlines import BadLines
 from regard.data.prepare import Progress
+from regard.models import build
+from regard.tasks.saved import Facts, Saved
 
 
 class Share(Protocol):
@@ -55,8 +58,46 @@ class Validation:
         return self.score, -self.loss
 
 
+@dataclass(frozen=True)
+class Evaluation:
+    """`scores`: numbers to print, in their order, and whatever else belongs to them (a confusion matrix, ...).
+
+    `rows`: one JSON object for each example, with what was predicted and how probable it was.
+    """
+
+    scores: dict[str, Any]
+    rows: list[dict[str, Any]]
+
+
+class Predictor(ABC):
+    """A trained model with its task's verb. Here is what all tasks have in common: they can be scored."""
+
+    @abstractmethod
+    def read(self, files: Sequence[str], data: DataConfig, bad: BadLines) -> list[Any]:
+        """The examples of files, as `evaluate` takes them."""
+
+    @abstractmethod
+    def evaluate(self, examples: Sequence[Any]) -> Evaluation: ...
+
+
 class Task(ABC):
-    """A task with its data, ready to train on or to predict with."""
+    """A task with its data, ready to train on."""
+
+    promise: ClassVar[type[nn.Module]]
+    """What a model must be to serve this task; see `regard.models.base`."""
+    default_model: ClassVar[str]
+    Options: ClassVar[type[Settings]] = Settings
+    """The task's own settings: the section `options` of a config."""
+
+    @classmethod
+    def build(cls, config: Config, vocabulary: int, facts: Facts) -> nn.Module:
+        """The model with fresh weights; tasks that put a head on theirs do it here."""
+        return build(config.model, vocabulary)
+
+    @classmethod
+    @abstractmethod
+    def predictor(cls, saved: Saved, model: nn.Module) -> Any:
+        """The object that has the task's verb: a `Translator`, a `Classifier`, ... (mostly a `Predictor`)."""
 
     @classmethod
     @abstractmethod
@@ -77,6 +118,11 @@ class Task(ABC):
     def vocabulary(self) -> int: ...
 
     @property
+    def facts(self) -> Facts:
+        """What the trained model needs beside its weights and its tokenizer."""
+        return {}
+
+    @property
     @abstractmethod
     def summary(self) -> str:
         """What the data holds and what was left out, for a person."""
@@ -87,8 +133,11 @@ class Task(ABC):
         """(examples, fields): the lengths that batches are planned by."""
 
     @abstractmethod
-    def batch(self, rows: Sequence[int] | NDArray[np.int64]) -> Any:
-        """Those training examples, padded; an object with `tokens` (what the loss is divided by) and `to(device)`."""
+    def batch(self, rows: Sequence[int] | NDArray[np.int64], seed: int) -> Any:
+        """Those training examples, padded; an object with `tokens` (what the loss is divided by) and `to(device)`.
+
+        All that is random in it (masked words, a cropped picture) follows from the seed.
+        """
 
     @abstractmethod
     def loss(self, model: nn.Module, batch: Any) -> Tensor:
@@ -96,6 +145,11 @@ class Task(ABC):
 
     @abstractmethod
     def validate(self, model: nn.Module, share: Share) -> Validation: ...
+
+    @property
+    @abstractmethod
+    def tests(self) -> Mapping[str, Sequence[Any]]:
+        """The held-out test sets by name: examples that no choice has seen."""
 
     @abstractmethod
     def test(self, model: nn.Module) -> dict[str, dict[str, Any]]:

@@ -17,21 +17,32 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from regard.config import Config
+from regard.config import Config, TokenizerConfig
 from regard.data.corpora import CORPORA
+from regard.data.pairs import Pair
 from regard.data.prepare import BuiltIn, Files, Prepared, Progress, link_or_copy, prepare
-from regard.data.tokenizers import PAD, Tokenizer
+from regard.data.subwords import open_tokenizer
+from regard.data.tokenizers import PAD, Kind
+from regard.errors import UserError
 from regard.inference import pack
 from regard.models.base import EncoderDecoder
 from regard.nn.loss import projected_loss
 from regard.tasks.base import Sample, Share, Task, Validation
+from regard.tasks.saved import Saved
 from regard.tasks.translation_scores import Forced, bleu, evaluate, forced_scores
 from regard.tasks.translator import Batch, Translator, make_batch
 
 
 class Translate(Task):
+    promise = EncoderDecoder
+    default_model = "transformer"
+
     def __init__(self, config: Config, data: Prepared) -> None:
         self.config, self.data = config, data
+
+    @classmethod
+    def predictor(cls, saved: Saved, model: nn.Module) -> Translator:
+        return Translator(_encoder_decoder(model), saved.tokenizer)
 
     @classmethod
     def prepare(cls, config: Config, cache: Path, progress: Progress) -> Translate:
@@ -40,8 +51,8 @@ class Translate(Task):
         prepared = prepare(
             BuiltIn(data.train[0]) if built_in else Files(data.train, data.valid, data.test, data.columns),
             cache=cache,
-            tokenizer=Tokenizer.load(text.file) if text.file else None,
-            kind=text.kind,
+            tokenizer=open_tokenizer(text.file) if text.file else None,
+            kind=_kind(text),
             vocabulary=text.vocabulary,
             lowercase=text.lowercase,
             valid_count=data.valid_count,
@@ -72,7 +83,7 @@ class Translate(Task):
     def lengths(self) -> NDArray[np.int32]:
         return self.data.train.lengths + 1  # with the end mark
 
-    def batch(self, rows: Sequence[int] | NDArray[np.int64]) -> Batch:
+    def batch(self, rows: Sequence[int] | NDArray[np.int64], seed: int) -> Batch:
         read = self.data.train.rows(rows)
         return make_batch(read["source"], read["target"])
 
@@ -103,11 +114,21 @@ class Translate(Task):
         samples = [Sample(pair.source, text, pair.target) for pair, text in zip(chosen, outputs, strict=True)]
         return Validation(score, forced.loss, {"bleu": score, **accuracy}, samples[:3])
 
+    @property
+    def tests(self) -> dict[str, list[Pair]]:
+        return self.data.tests
+
     def test(self, model: nn.Module) -> dict[str, dict[str, Any]]:
         translator = Translator(pack(_encoder_decoder(model)), self.data.tokenizer)
         return {
             name: asdict(evaluate(translator, pairs, self.config.decode)[0]) for name, pairs in self.data.tests.items()
         }
+
+
+def _kind(text: TokenizerConfig) -> Kind:
+    if text.kind == "byte-bpe":
+        raise UserError("tokenizer.kind = 'byte-bpe': not for translation; 'bpe' falls back to bytes too (try bpe)")
+    return text.kind
 
 
 def _encoder_decoder(model: nn.Module) -> EncoderDecoder:

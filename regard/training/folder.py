@@ -1,7 +1,8 @@
 """A run is a folder. Here are the names of its files, and the only ways to write them: whole, or not at all.
 
 config.yaml         all settings, each with where it came from
-tokenizer.json      the vocabulary
+tokenizer.json      the vocabulary, of a model that reads text
+facts.json          what else the task learned from its data: class names, ...
 model.safetensors   the best weights so far
 metrics.jsonl       one line for each report of the training
 curve.svg           the learning curve
@@ -18,11 +19,13 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
+from regard.config import read_yaml
 from regard.data.folders import atomic
 from regard.errors import UserError
 from regard.nn.weights import load_tensors
@@ -52,6 +55,7 @@ class RunFolder:
         self.path = path
         self.config = path / "config.yaml"
         self.tokenizer = path / "tokenizer.json"
+        self.facts = path / "facts.json"
         self.model = path / "model.safetensors"
         self.metrics = path / "metrics.jsonl"
         self.curve = path / "curve.svg"
@@ -60,7 +64,7 @@ class RunFolder:
 
     def others(self) -> list[str]:
         """What is in the folder and not of a run."""
-        own = {"config.yaml", "tokenizer.json", "model.safetensors", "metrics.jsonl", "curve.svg", "scores.json"}
+        own = {path.name for path in self._files()}
         own |= {"data", "training", "tensorboard", "attention.svg", "attention.png"}
         return [path.name for path in self.path.iterdir() if path.name not in own and not path.name.startswith(".")]
 
@@ -68,8 +72,11 @@ class RunFolder:
         """Removes a run; other files in the folder stay."""
         for folder in ("data", "training", "tensorboard"):
             shutil.rmtree(self.path / folder, ignore_errors=True)
-        for path in (self.model, self.metrics, self.curve, self.scores, self.tokenizer, self.config):
+        for path in self._files():
             path.unlink(missing_ok=True)
+
+    def _files(self) -> list[Path]:
+        return [self.model, self.metrics, self.curve, self.scores, self.facts, self.tokenizer, self.config]
 
     def checkpoints(self) -> list[Path]:
         """The newest first."""
@@ -107,6 +114,20 @@ class RunFolder:
         if warnings:
             raise UserError("no checkpoint can be read:\n" + "\n".join(w.partition("; using")[0] for w in warnings))
         return None
+
+
+def read_run_config(folder: RunFolder) -> dict[str, Any]:
+    """The settings of an existing run; a clear answer when there is none."""
+    if not folder.path.is_dir():
+        raise UserError(
+            f"{folder.path}: no such folder; train a run first (regard train translate pairs.tsv --out ...)"
+        )
+    if not folder.config.is_file():
+        raise UserError(f"{folder.path}: not a run of Regard (it has no config.yaml)")
+    values = read_yaml(folder.config)
+    if not {"task", "model", "train"} <= values.keys():
+        raise UserError(f"{folder.path}: not a run of Regard (its config.yaml is something else's)")
+    return values
 
 
 def write_text(path: Path, text: str) -> None:

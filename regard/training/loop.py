@@ -121,11 +121,12 @@ class Trainer:
         ranks, config = self.ranks, self.config
         rows, place = self.take(config.accumulate * ranks.size)
         mine = list(enumerate(rows))[ranks.rank :: ranks.size]
-        batches = [(index, self.task.batch(part).to(ranks.device)) for index, part in mine]
+        seeds = {index: _mix(config.seed, self.progress.step, index) for index, _ in mine}
+        batches = [(index, self.task.batch(part, seeds[index]).to(ranks.device)) for index, part in mine]
         tokens = int(ranks.sum(sum(batch.tokens for _, batch in batches))[0])
         total = torch.zeros((), device=ranks.device)
         for number, (index, batch) in enumerate(batches):
-            torch.manual_seed(_mix(config.seed, self.progress.step, index))
+            torch.manual_seed(seeds[index])
             with self._synchronise(number == len(batches) - 1), self._precision():
                 loss = self.trainee(batch)
                 (loss * (ranks.size / tokens)).backward()  # DDP averages over the ranks; we want their sum
@@ -229,7 +230,7 @@ class Trainer:
 
 
 def _mix(seed: int, step: int, index: int) -> int:
-    """One seed for the dropout of one micro-batch: the same whichever rank computes it."""
+    """One seed for all that is random in one micro-batch: the same whichever rank computes it."""
     return int(np.random.SeedSequence([seed, step, index]).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 

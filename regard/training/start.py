@@ -6,25 +6,23 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from regard.config import Config, Values, assemble, dump, flatten, read_origins, read_yaml
+from regard.config import Config, Values, dump, flatten, read_origins, read_yaml
 from regard.data.corpora import CORPORA
 from regard.errors import UserError
-from regard.models import build, named, parse_model
-from regard.nn.weights import load_tensors, load_weights
-from regard.tasks import task_named
+from regard.models import MODELS, named
+from regard.nn.weights import begin_with, load_tensors, load_weights
+from regard.tasks import settings_of, task_named
 from regard.tasks.base import Task
 from regard.training.display import Display, clock
 from regard.training.distributed import Ranks, join
-from regard.training.folder import Progress, RunFolder, write_text
+from regard.training.folder import Progress, RunFolder, read_run_config, write_text
 from regard.training.interrupt import Interrupt
 from regard.training.loop import Trainer
 from regard.training.memory import keep_freed_memory
-
-DEFAULT_MODEL = "transformer"
+from regard.training.saved import open_saved
 
 
 class Interrupted(Exception):  # noqa: N818 - not an error: a person asked for it
@@ -37,24 +35,25 @@ def cache_folder() -> Path:
 
 
 def settle(
-    task: str, files: Sequence[str], model: str | None, recipe: Path | None, settings: Values
+    task: str | None, files: Sequence[str], model: str | None, recipe: Path | None, settings: Values
 ) -> tuple[Config, dict[str, str]]:
-    """All settings of a new run, and where each came from."""
+    """All settings of a new run, and where each came from. A recipe may name the task."""
     read = {} if recipe is None else dict(flatten(read_yaml(recipe)))
+    task = task or str(read.get("task", "translate"))
     if model:  # the name on the command line stands for a whole model, not for a part of the recipe's
         read = {key: value for key, value in read.items() if not key.startswith("model.")}
     asked: dict[str, object] = {"task": task, **({"data.train": list(files)} if files else {}), **settings}
     chosen = {**read, **asked}
     if model is None and "model.kind" in chosen:
         model = "-".join(str(chosen[key]) for key in ("model.kind", "model.size") if chosen.get(key))
-    model = model or DEFAULT_MODEL
-    layers: list[tuple[str, Values]] = [(model, {"model": named(model)}), (str(recipe), read), ("command", asked)]
+    layers: list[tuple[str, Values]] = [_model_layer(task, model, chosen), (str(recipe), read), ("command", asked)]
     match chosen.get("data.train"):
         case [str(name)] | str(name) if name in CORPORA:
             layers.insert(1, (f"corpus {name}", CORPORA[name].settings))
-    config, origins = assemble(layers, parse_model)
+    config, origins = settings_of(layers)
+    _check_promise(config)
     if not config.data.train:
-        raise UserError("data.train: no file given (try: regard train translate pairs.tsv --out runs/mine)")
+        raise UserError(f"data.train: no file given (try: regard train {task} FILE --out runs/mine)")
     most = getattr(config.model, "max_length", None)
     if most is not None and config.data.max_length >= most:
         raise UserError(
@@ -64,8 +63,28 @@ def settle(
     return config, origins
 
 
+def _model_layer(task: str, model: str | None, chosen: Values) -> tuple[str, Values]:
+    """The model's settings before all others: those of its name, or those of the model to begin with."""
+    start = chosen.get("start")
+    if start is None:
+        model = model or task_named(task).default_model
+        return model, {"model": named(model)}
+    if model is not None:
+        raise UserError(f"--model {model}: is settled by --from {start}; leave one of them out")
+    saved = open_saved(Path(str(start)))
+    text = {} if saved.text is None else {"tokenizer": {"file": str(start)}}
+    return f"from {start}", {"model": saved.config.model.model_dump(), **text}
+
+
+def _check_promise(config: Config) -> None:
+    promise = task_named(config.task).promise
+    able = [kind for kind, family in MODELS.items() if issubclass(family.model, promise)]
+    if config.model.kind not in able:
+        raise UserError(f"model = {config.model.kind!r}: cannot {config.task}; these can: {', '.join(able)}")
+
+
 def train(
-    task: str,
+    task: str | None,
     files: Sequence[str],
     *,
     out: Path,
@@ -76,8 +95,8 @@ def train(
     display: Display | None = None,
 ) -> RunFolder:
     """Train a new run in the folder `out`. What is there already is replaced only once the new data has been read."""
-    kind = task_named(task)
     config, origins = settle(task, files, model, recipe, settings or {})
+    kind = task_named(config.task)
     folder, ranks = RunFolder(out), join(config.train.device)
     display = display if display and ranks.first else Display()
     try:
@@ -107,7 +126,7 @@ def resume(out: Path, *, settings: Values | None = None, display: Display | None
     changes = dict(flatten(settings or {}))
     if fixed := [key for key in changes if not key.startswith(("train.", "decode."))]:
         raise UserError(f"{fixed[0]}: cannot be changed on resuming (only train.* and decode.*); train a new run")
-    config, changed = assemble([("", values), ("on resuming", changes)], parse_model)
+    config, changed = settings_of([("", values), ("on resuming", changes)])
     ranks = join(config.train.device)
     display = display if display and ranks.first else Display()
     try:
@@ -125,20 +144,6 @@ def resume(out: Path, *, settings: Values | None = None, display: Display | None
     finally:
         display.close()
         ranks.close()
-
-
-def read_run_config(folder: RunFolder) -> dict[str, Any]:
-    """The settings of an existing run; a clear answer when there is none."""
-    if not folder.path.is_dir():
-        raise UserError(
-            f"{folder.path}: no such folder; train a run first (regard train translate pairs.tsv --out ...)"
-        )
-    if not folder.config.is_file():
-        raise UserError(f"{folder.path}: not a run of Regard (it has no config.yaml)")
-    values = read_yaml(folder.config)
-    if not {"task", "model", "train"} <= values.keys():
-        raise UserError(f"{folder.path}: not a run of Regard (its config.yaml is something else's)")
-    return values
 
 
 def _check_out(folder: RunFolder, overwrite: bool) -> None:
@@ -168,7 +173,10 @@ def _run(config: Config, folder: RunFolder, ranks: Ranks, display: Display, *, f
     """`further`: a run that had finished was given other settings, and is to go on."""
     task = task_named(config.task).open(config, folder.data)
     if ranks.first:
-        write_text(folder.tokenizer, (folder.data / "tokenizer.json").read_text(encoding="utf8"))
+        if (text := folder.data / "tokenizer.json").is_file():
+            write_text(folder.tokenizer, text.read_text(encoding="utf8"))
+        if task.facts:
+            write_text(folder.facts, json.dumps(task.facts, indent=1, ensure_ascii=False) + "\n")
     display.note(task.summary)
     progress = _fit(config, task, folder, ranks, display, further)
     if not progress.done:
@@ -182,7 +190,11 @@ def _run(config: Config, folder: RunFolder, ranks: Ranks, display: Display, *, f
 def _fit(config: Config, task: Task, folder: RunFolder, ranks: Ranks, display: Display, further: bool) -> Progress:
     keep_freed_memory()
     torch.manual_seed(config.train.seed)
-    model = build(config.model, task.vocabulary).to(ranks.device)
+    model = task.build(config, task.vocabulary, task.facts)
+    if config.start and not folder.checkpoints():
+        for note in begin_with(model, open_saved(Path(config.start)).weights, config.start):
+            display.note(note)
+    model = model.to(ranks.device)
     count = sum(weight.numel() for weight in model.parameters())
     name = "-".join(filter(None, (config.model.kind, config.model.size)))
     display.note(
@@ -203,7 +215,7 @@ def _fit(config: Config, task: Task, folder: RunFolder, ranks: Ranks, display: D
 def _finish(config: Config, task: Task, folder: RunFolder, ranks: Ranks, progress: Progress, display: Display) -> None:
     """The final score, by the best weights, on sentences that no choice has seen."""
     display.note(f"Trained {progress.step:,} steps in {clock(progress.seconds)}; best at step {progress.best_step:,}")
-    model = build(config.model, task.vocabulary).to(ranks.device)
+    model = task.build(config, task.vocabulary, task.facts).to(ranks.device)
     load_weights(model, load_tensors(folder.model)[0], folder.model)
     display.start("scoring held-out examples", None)
     scores = task.test(model.eval())

@@ -12,10 +12,11 @@ from conftest import VARIANTS
 from numpy.typing import NDArray
 from small_runs import SMALL, flags
 
-from regard.config import Config, TrainConfig, assemble
+from regard.config import Config, TrainConfig
 from regard.errors import UserError
-from regard.models import build, parse_model
+from regard.models import build
 from regard.nn.weights import load_tensors, weights_of
+from regard.tasks import settings_of
 from regard.tasks.translate import Translate
 from regard.training.display import Display
 from regard.training.distributed import Ranks
@@ -41,7 +42,7 @@ def trainer(task: Translate, folder: Path, model: dict[str, object], **settings:
         ("model", {"model": model}),
         ("test", {"task": "translate", **{f"train.{k}": v for k, v in settings.items()}}),
     ]
-    config: Config = assemble(layers, parse_model)[0]
+    config: Config = settings_of(layers)[0]
     torch.manual_seed(config.train.seed)
     run = RunFolder(folder)
     run.create()

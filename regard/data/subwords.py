@@ -1,0 +1,267 @@
+"""Tokenizers as the papers and the published models have them: WordPiece with `##`, byte-level BPE, Unigram.
+
+Our own `Tokenizer` is made for translation: it brings back any text to the byte. These are made to be compatible.
+How special tokens are put around one text or two is the tokenizer's own business (its post-processor), as is which
+segment each token belongs to:
+
+    BERT     [CLS] a [SEP] b [SEP]        RoBERTa   <s> a </s> </s> b </s>        XLNet   a <sep> b <sep> <cls>
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import tokenizers
+from tokenizers import (
+    AddedToken,
+    Encoding,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)  # fmt: skip
+
+from regard.data.special import Special
+from regard.data.tokenizers import SPECIALS, Tokenizer
+from regard.errors import UserError, nearest
+
+Papers = Literal["wordpiece", "byte-bpe", "unigram"]
+_ROLES: dict[str, tuple[str, ...]] = {
+    "pad": ("[PAD]", "<pad>"),
+    "unknown": ("[UNK]", "<unk>"),
+    "begin": ("<s>", "<|begin_of_text|>", "<|endoftext|>"),
+    "end": ("</s>", "<|end_of_text|>", "<|endoftext|>"),
+    "first": ("[CLS]", "<cls>", "<s>"),
+    "separator": ("[SEP]", "<sep>", "</s>"),
+    "mask": ("[MASK]", "<mask>"),
+}
+_THEIR_ROLES = {
+    "pad": "pad_token", "unknown": "unk_token", "begin": "bos_token", "end": "eos_token",
+    "first": "cls_token", "separator": "sep_token", "mask": "mask_token",
+}  # fmt: skip
+_WORD_STARTS = ("Ġ", "▁")
+
+
+class Subwords(Tokenizer):
+    """A tokenizer of the `tokenizers` library, whoever made it."""
+
+    def __init__(self, inner: tokenizers.Tokenizer, names: dict[str, str] | None = None) -> None:
+        inner.no_padding()
+        inner.no_truncation()
+        self.inner = inner
+        self._vocabulary = inner.get_vocab()
+        self._pieces = [""] * (max(self._vocabulary.values(), default=-1) + 1)
+        for piece, index in self._vocabulary.items():
+            self._pieces[index] = piece
+        known = self._vocabulary
+        found = {role: next((known[name] for name in usual if name in known), None) for role, usual in _ROLES.items()}
+        found |= {role: known[name] for role, name in (names or {}).items() if name in known}
+        self._special = Special(**found)
+
+    @classmethod
+    def learn(cls, texts: Iterable[str], *, kind: Papers, vocabulary: int, lowercase: bool = False) -> Subwords:
+        """A new one from texts, of one of the kinds that the papers use."""
+        return cls(_learn(texts, kind, vocabulary, lowercase))
+
+    @property
+    def kind(self) -> str:
+        return type(self.inner.model).__name__.lower()
+
+    @property
+    def special(self) -> Special:
+        return self._special
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        self.inner.encode_special_tokens = True  # "[SEP]" typed by a person is ordinary text
+        return [found.ids for found in self.inner.encode_batch_fast(list(texts), add_special_tokens=False)]
+
+    def inputs(
+        self,
+        first: Sequence[str] | Sequence[Sequence[str]],
+        second: Sequence[str] | None = None,
+        *,
+        most: int,
+        overlap: int | None = None,
+        words: bool = False,
+        masks: bool = False,
+    ) -> list[Encoding]:
+        """Texts, or pairs of them, with the special tokens around: ids, segments, and where each token came from.
+
+        What is longer than `most` tokens is cut: the longer text of a pair first; with `overlap` only the second, into
+        windows that share so many tokens (`overflowing`). `words`: a text is a list of words. `masks`: the mask token
+        may be written in the text.
+        """
+        self.inner.encode_special_tokens = not masks
+        strategy = "longest_first" if overlap is None else "only_second"
+        self.inner.enable_truncation(most, stride=overlap or 0, strategy=strategy)
+        try:
+            given: list[Any] = list(first) if second is None else list(zip(first, second, strict=True))
+            return list(self.inner.encode_batch(given, is_pretokenized=words))
+        except Exception as problem:  # the library raises bare Exception: the first text alone is too long, ...
+            raise UserError(f"max_length = {most}: the input cannot be cut to it ({problem}); raise it") from None
+        finally:
+            self.inner.no_truncation()
+
+    def decode(self, ids: Iterable[int]) -> str:
+        return str(self.inner.decode(list(ids), skip_special_tokens=True))
+
+    def tokens(self, ids: Iterable[int]) -> list[str]:
+        return [self._labels[index] for index in ids]
+
+    def word_groups(self, ids: Sequence[int]) -> list[list[int]]:
+        """The positions of the tokens of each word, by the marks of continuation or of beginning."""
+        groups: list[list[int]] = []
+        for position, index in enumerate(ids):
+            if groups and self._continues(index) and ids[position - 1] not in self.special.ids:
+                groups[-1].append(position)
+            else:
+                groups.append([position])
+        return groups
+
+    def _continues(self, index: int) -> bool:
+        piece = self._pieces[index]
+        if index in self.special.ids:
+            return False
+        return piece.startswith("##") if self._marks_continuation else not piece.startswith(_WORD_STARTS)
+
+    @cached_property
+    def _marks_continuation(self) -> bool:
+        return isinstance(self.inner.model, models.WordPiece)
+
+    @cached_property
+    def _labels(self) -> list[str]:
+        """How each piece is shown: without its marks, and as text where it is bytes."""
+        decoder = self.inner.decoder
+        shown = []
+        for index, piece in enumerate(self._pieces):
+            text = piece if index in self.special.ids or decoder is None else decoder.decode([piece])
+            shown.append(text.removeprefix("##").strip() or piece)
+        return shown
+
+
+def open_tokenizer(path: str | Path) -> Tokenizer:
+    """From a tokenizer.json, or from a folder that has one, or the older vocab.txt, or vocab.json and merges.txt."""
+    path = Path(path)
+    folder = path if path.is_dir() else path.parent
+    file = path / "tokenizer.json" if path.is_dir() else path
+    if file.is_file():
+        try:
+            inner = tokenizers.Tokenizer.from_str(file.read_text(encoding="utf8"))
+        except Exception as problem:  # the library raises bare Exception for what it cannot parse
+            raise UserError(f"{file}: not a readable tokenizer.json ({problem})") from None
+        if tuple(inner.id_to_token(index) for index in range(4)) == SPECIALS and not _settings(folder):
+            return Tokenizer(inner)
+    elif (folder / "vocab.txt").is_file():
+        lowercase = bool(_settings(folder).get("do_lower_case", True))
+        inner = _wordpiece(models.WordPiece.from_file(str(folder / "vocab.txt"), unk_token="[UNK]"), lowercase)
+    elif (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
+        inner = _byte_level(models.BPE.from_file(str(folder / "vocab.json"), str(folder / "merges.txt")))
+    else:
+        raise UserError(f"{path}: no tokenizer there (tokenizer.json, vocab.txt, or vocab.json with merges.txt)")
+    return Subwords(inner, _names(_settings(folder)))
+
+
+def _settings(folder: Path) -> dict[str, Any]:
+    """What a published folder says about its tokenizer beside the tokenizer itself."""
+    found: dict[str, Any] = {}
+    for name in ("special_tokens_map.json", "tokenizer_config.json"):
+        if (folder / name).is_file():
+            found |= json.loads((folder / name).read_text(encoding="utf8"))
+    return found
+
+
+def _names(settings: dict[str, Any]) -> dict[str, str]:
+    names = {}
+    for role, theirs in _THEIR_ROLES.items():
+        value = settings.get(theirs)
+        value = value.get("content") if isinstance(value, dict) else value
+        if isinstance(value, str):
+            names[role] = value
+    return names
+
+
+def _learn(texts: Iterable[str], kind: Papers, vocabulary: int, lowercase: bool) -> tokenizers.Tokenizer:
+    trainer: Any
+    if kind == "wordpiece":
+        inner = _wordpiece(models.WordPiece(unk_token="[UNK]"), lowercase)
+        special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+        trainer = trainers.WordPieceTrainer(vocab_size=vocabulary, special_tokens=special, show_progress=False)
+    elif kind == "byte-bpe":
+        inner = _byte_level(models.BPE())
+        special = ["<pad>", "<s>", "</s>", "<unk>", "<mask>"]
+        alphabet = pre_tokenizers.ByteLevel.alphabet()
+        trainer = trainers.BpeTrainer(
+            vocab_size=vocabulary, special_tokens=special, initial_alphabet=alphabet, show_progress=False
+        )
+    elif kind == "unigram":
+        inner = _unigram(lowercase)
+        special = ["<pad>", "<unk>", "<s>", "</s>", "<cls>", "<sep>", "<mask>"]
+        trainer = trainers.UnigramTrainer(
+            vocab_size=vocabulary, special_tokens=special, unk_token="<unk>", show_progress=False
+        )
+    else:
+        raise UserError(f"tokenizer.kind = {kind!r}: not for this task{nearest(kind, get_args(Papers))}")
+    inner.train_from_iterator(iter(texts), trainer)
+    if inner.get_vocab_size() <= len(special):
+        raise UserError("the tokenizer was given no text to learn from: is the training data empty?")
+    _surround(inner)
+    return inner
+
+
+def _wordpiece(model: models.WordPiece, lowercase: bool) -> tokenizers.Tokenizer:
+    """Devlin 2019, as in the published code: cleaned text, words and single punctuation marks, `##` inside words."""
+    inner = tokenizers.Tokenizer(model)
+    inner.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    inner.decoder = decoders.WordPiece()
+    inner.add_special_tokens([name for name in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]") if _has(inner, name)])
+    _surround(inner)
+    return inner
+
+
+def _byte_level(model: models.BPE) -> tokenizers.Tokenizer:
+    """Radford 2019: no character is unknown, since all are bytes."""
+    inner = tokenizers.Tokenizer(model)
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.decoder = decoders.ByteLevel()
+    names = ("<s>", "<pad>", "</s>", "<unk>", "<|endoftext|>")
+    inner.add_special_tokens([name for name in names if _has(inner, name)])
+    if _has(inner, "<mask>"):
+        inner.add_special_tokens([AddedToken("<mask>", lstrip=True)])
+    _surround(inner)
+    return inner
+
+
+def _unigram(lowercase: bool) -> tokenizers.Tokenizer:
+    """Kudo 2018, SentencePiece's marks: `▁` begins a word."""
+    inner = tokenizers.Tokenizer(models.Unigram())
+    steps: list[Any] = [normalizers.NFKC(), normalizers.Replace(tokenizers.Regex(" {2,}"), " ")]
+    inner.normalizer = normalizers.Sequence([*steps, *([normalizers.Lowercase()] if lowercase else [])])
+    inner.pre_tokenizer = pre_tokenizers.Metaspace()
+    inner.decoder = decoders.Metaspace()
+    return inner
+
+
+def _surround(inner: tokenizers.Tokenizer) -> None:
+    """The special tokens around one text and around two, with their segments."""
+    for first, separator in (("[CLS]", "[SEP]"), ("<cls>", "<sep>"), ("<s>", "</s>")):
+        if not (_has(inner, first) and _has(inner, separator)):
+            continue
+        marks = [(name, inner.token_to_id(name)) for name in (first, separator)]
+        one, two = f"{first} $A {separator}", f"{first} $A {separator} $B:1 {separator}:1"
+        if first == "<cls>":
+            one, two = f"$A {separator} {first}:2", f"$A {separator} $B:1 {separator}:1 {first}:2"
+        elif first == "<s>":
+            two = f"{first} $A {separator} {separator} $B {separator}"
+        inner.post_processor = processors.TemplateProcessing(single=one, pair=two, special_tokens=marks)
+        return
+
+
+def _has(inner: tokenizers.Tokenizer, name: str) -> bool:
+    return inner.token_to_id(name) is not None

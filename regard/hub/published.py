@@ -1,0 +1,40 @@
+"""A published folder opened as a trained model of ours, and a trained model of ours written as one.
+
+Each family has a line in both registries; its tables of names are in its own file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from regard.errors import UserError
+from regard.hub.folder import CONFIG, Folder, read_folder
+from regard.tasks.saved import Saved
+
+READERS: dict[str, Callable[[Folder], Saved]] = {}
+"""By the `model_type` of config.json."""
+WRITERS: dict[str, Callable[[Saved, Path], None]] = {}
+"""By the `kind` of our model; the folder exists and is empty."""
+
+
+def is_published(path: Path) -> bool:
+    return (path / CONFIG).is_file()
+
+
+def open_published(path: Path) -> Saved:
+    folder = read_folder(path)
+    if folder.model_type not in READERS:
+        raise UserError(f"{path}: model_type = {folder.model_type!r}: not supported; these are: {', '.join(READERS)}")
+    return READERS[folder.model_type](folder)
+
+
+def export(saved: Saved, out: Path) -> None:
+    """Write the model as a folder that Hugging Face's `transformers` opens."""
+    kind = saved.config.model.kind
+    if kind not in WRITERS:
+        raise UserError(f"{saved.path}: a {kind} has no published layout; these have: {', '.join(WRITERS)}")
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UserError(f"{out}: is there already; choose another --out")
+    out.mkdir(parents=True, exist_ok=True)
+    WRITERS[kind](saved, out)

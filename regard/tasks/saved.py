@@ -1,0 +1,35 @@
+"""What a trained model needs to be used, wherever it comes from: a run of ours, or a published folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from regard.config import Config
+from regard.data.tokenizers import Tokenizer
+from regard.errors import UserError
+
+Facts = Mapping[str, Any]
+"""What a task learned from its data beside the weights, as JSON: class names, thresholds, an image's mean colour."""
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A trained model at rest. `notes` tell a person what was not used, or missing, in a published folder."""
+
+    path: Path
+    config: Config
+    weights: Mapping[str, Tensor]
+    text: Tokenizer | None = None  # of a model that reads text
+    facts: Facts = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        if self.text is None:
+            raise UserError(f"{self.path}: has no tokenizer; this model reads no text")
+        return self.text

@@ -1,0 +1,29 @@
+"""A trained model found at a path: a run of ours, or a folder that others have published."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from regard.data.subwords import open_tokenizer
+from regard.errors import UserError
+from regard.hub.published import is_published, open_published
+from regard.nn.weights import load_tensors
+from regard.tasks import settings_of
+from regard.tasks.saved import Saved
+from regard.training.folder import RunFolder, read_run_config
+
+
+def open_saved(path: Path) -> Saved:
+    if is_published(path):
+        return open_published(path)
+    folder = RunFolder(path)
+    config, _ = settings_of([("config.yaml", read_run_config(folder))])
+    if not folder.model.is_file():
+        raise UserError(
+            f"{path}: has no trained weights yet (no model.safetensors); they appear with the first validation. "
+            f"Go on training: regard train --resume {path}"
+        )
+    text = open_tokenizer(folder.tokenizer) if folder.tokenizer.is_file() else None
+    facts = json.loads(folder.facts.read_text(encoding="utf8")) if folder.facts.is_file() else {}
+    return Saved(path, config, load_tensors(folder.model)[0], text, facts)
