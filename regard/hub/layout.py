@@ -7,16 +7,30 @@ queries, keys and values is one matrix). `{n}` in a name stands for the number o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
-from regard.config import nest
 from regard.errors import UserError
 
 Names = Mapping[str, str | tuple[str, ...]]
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class HeadNames:
+    """How an architecture (a name such as "BertForMaskedLM") calls the weights of the head of ours that it has.
+
+    `unless` is as in `Layout`. `same` are other names that a weight of theirs may have too: that one is then read, and
+    both are written.
+    """
+
+    head: str
+    weights: Names
+    unless: Mapping[str, str] = field(default_factory=dict)
+    same: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -24,14 +38,15 @@ class Layout:
     """How a published kind of model calls what ours has.
 
     Settings: `fields` maps ours to those of its config.json (to several, where ours is one for what theirs could have
-    two of; a dot leads into a section), `values` the values of a setting that have another name there, `fallbacks` a
-    setting that older files lack to the one that stood for it. `fixed` are settings that ours has no choice for, with
-    the value they must have, and `means` the settings of ours that this kind of model stands for.
+    two of), `values` the values of a setting that have another name there, `fallbacks` a setting that older files lack
+    to the one that stood for it. `fixed` are settings that ours has no choice for, with the value they must have, and
+    `means` the settings of ours that this kind of model stands for.
 
     Weights: `layers` says which of our settings counts the layers of each mark in a name. `prefix` stands before the
     names of a model with a head, except those in `outside`, and is missing in a bare encoder. `unless` names weights
-    that are there only while a setting of ours is false; `zeros` weights that are zero where they are not published,
-    each with the weight that has as many rows.
+    that are there only while a setting of ours is false, `only` those that are there while it is true; `zeros` weights
+    that are zero where they are not published, each with the weight that has as many rows. `heads` are the
+    architectures with a head; of several with the same one, the first is written.
     """
 
     model_type: str
@@ -45,21 +60,21 @@ class Layout:
     layers: Mapping[str, str] = field(default_factory=lambda: {"{n}": "layers"})
     outside: tuple[str, ...] = ()
     unless: Mapping[str, str] = field(default_factory=dict)
+    only: Mapping[str, str] = field(default_factory=dict)
     zeros: Mapping[str, str] = field(default_factory=dict)
-    transposed: tuple[str, ...] = ()  # ends of our names of matrices that are theirs turned over
     one_row: tuple[str, ...] = ()  # names of theirs that have an axis of size 1 before ours
     ignored: tuple[str, ...] = ()  # names of theirs that hold nothing learned, or a copy
+    heads: Mapping[str, HeadNames] = field(default_factory=dict)
 
     def settings(self, theirs: Mapping[str, Any]) -> dict[str, Any]:
         """Our settings from their config.json."""
         for name, value in self.fixed.items():
-            found = _inside(theirs, name)
-            if found is not None and found != value:
-                raise UserError(f"config.json: {name} = {found!r}: only {value!r} is supported")
+            if theirs.get(name, value) != value:
+                raise UserError(f"config.json: {name} = {theirs[name]!r}: only {value!r} is supported")
         ours = dict(self.means)
         for setting, names in self.fields.items():
-            read = {name: self._value(theirs, name) for name in _tuple(names)}
-            given = {name: value for name, value in read.items() if value is not None}
+            found = {name: self._value(theirs, name) for name in _tuple(names)}
+            given = {name: value for name, value in found.items() if value is not None}
             if len(set(given.values())) > 1:
                 both = ", ".join(f"{name} = {value!r}" for name, value in given.items())
                 raise UserError(f"config.json: {both}: only equal values are supported")
@@ -80,7 +95,7 @@ class Layout:
                 value = self._theirs(setting, ours[setting])
                 if named.setdefault(name, value) != value:
                     raise UserError(f"model.{setting} = {ours[setting]!r}: {self.model_type} has no such {name}")
-        return nest({"model_type": self.model_type, **self.fixed, **named})
+        return {"model_type": self.model_type, **self.fixed, **named}
 
     def to_ours(
         self, theirs: Mapping[str, Tensor], settings: Mapping[str, Any]
@@ -93,7 +108,6 @@ class Layout:
             absent = [part for part in parts if part not in theirs]
             if not absent:
                 pieces = [theirs[part][0] if part in self.one_row else theirs[part] for part in parts]
-                pieces = [piece.t() for piece in pieces] if self._turned(name) else pieces
                 ours[name] = torch.cat(pieces) if len(pieces) > 1 else pieces[0]
             elif name in self.zeros:
                 ours[name] = ours[self.zeros[name]].new_zeros(len(ours[self.zeros[name]]))
@@ -111,15 +125,28 @@ class Layout:
         assert not left, f"the layout {self.model_type} has no name for {left}"
         for name, parts in names.items():
             pieces = ours[name].chunk(len(parts)) if len(parts) > 1 else (ours[name],)
-            pieces = tuple(piece.t() for piece in pieces) if self._turned(name) else pieces
             for part, piece in zip(parts, pieces, strict=True):
                 theirs[part] = (piece[None] if part in self.one_row else piece).contiguous()
         return theirs
+
+    def with_head(self, head: HeadNames) -> Layout:
+        """The layout of a model whose weights are named `encoder.*` and `head.*`."""
+        inside, above = "encoder.", "head."
+        return replace(
+            self,
+            weights=_under(inside, self.weights) | _under(above, head.weights),
+            outside=(*self.outside, *(part for names in head.weights.values() for part in _tuple(names))),
+            unless=_under(inside, self.unless) | _under(above, head.unless),
+            only=_under(inside, self.only),
+            zeros={inside + name: inside + like for name, like in self.zeros.items()},
+        )
 
     def names(self, settings: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Each of our names with theirs, for a model of these settings."""
         for ours, theirs in self.weights.items():
             if ours in self.unless and settings[self.unless[ours]]:
+                continue
+            if ours in self.only and not settings[self.only[ours]]:
                 continue
             parts = tuple(part if part in self.outside else prefix + part for part in _tuple(theirs))
             mark = next((mark for mark in self.layers if mark in ours), None)
@@ -129,12 +156,9 @@ class Layout:
             for number in map(str, range(settings[self.layers[mark]])):
                 yield ours.replace(mark, number), tuple(part.replace(mark, number) for part in parts)
 
-    def _turned(self, name: str) -> bool:
-        return bool(self.transposed) and name.endswith(self.transposed)
-
     def _value(self, theirs: Mapping[str, Any], name: str) -> Any:
-        found = _inside(theirs, name)
-        return _inside(theirs, self.fallbacks[name]) if found is None and name in self.fallbacks else found
+        found = theirs.get(name)
+        return theirs.get(self.fallbacks[name]) if found is None and name in self.fallbacks else found
 
     def _ours(self, setting: str, name: str, value: Any) -> Any:
         known = self.values.get(setting)
@@ -172,14 +196,9 @@ def joined(ours: str, theirs: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     return {f"{ours}.{kind}": tuple(f"{part}.{kind}" for part in theirs) for kind in ("weight", "bias")}
 
 
-def _inside(values: Mapping[str, Any], name: str) -> Any:
-    """`a.b` of `{"a": {"b": 1}}`; None where there is no such value."""
-    section, dot, rest = name.partition(".")
-    found = values.get(section)
-    if not dot:
-        return found
-    return _inside(found, rest) if isinstance(found, Mapping) else None
-
-
 def _tuple(names: str | tuple[str, ...]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else names
+
+
+def _under(prefix: str, table: Mapping[str, Value]) -> dict[str, Value]:
+    return {prefix + name: value for name, value in table.items()}

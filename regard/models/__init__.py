@@ -13,7 +13,7 @@ from torch import nn
 
 from regard.config import ModelConfig, validated
 from regard.errors import UserError, nearest
-from regard.models import gpt, llama, rnn, rnn_attention, transformer
+from regard.models import bert, distilbert, rnn, rnn_attention, roberta, transformer
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,9 @@ MODELS: dict[str, Family] = {
         "Bahdanau 2015, Luong 2015", rnn_attention.RNNAttentionConfig, rnn_attention.RNNAttention, rnn_attention.SIZES
     ),
     "transformer": Family("Vaswani 2017", transformer.TransformerConfig, transformer.Transformer, transformer.SIZES),
-    "gpt": Family("Radford 2018 and 2019, Brown 2020", gpt.GPTConfig, gpt.GPT, gpt.SIZES, default="nano"),
-    "llama": Family("Touvron 2023", llama.LlamaConfig, llama.Llama, llama.SIZES, default="nano"),
+    "bert": Family("Devlin 2019", bert.BertConfig, bert.Bert, bert.SIZES),
+    "roberta": Family("Liu 2019", roberta.RobertaConfig, roberta.Roberta, roberta.SIZES),
+    "distilbert": Family("Sanh 2019", distilbert.DistilBertConfig, distilbert.DistilBert, distilbert.SIZES),
 }
 
 

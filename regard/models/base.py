@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from typing import Literal
 
 import torch
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from regard.config import ModelConfig
+from regard.nn.attention import ScoreName
+from regard.nn.layers import Activation, NormPlacement
 from regard.nn.record import Recording
 from regard.nn.state import State
 
@@ -24,8 +28,6 @@ class EncoderDecoder(nn.Module, ABC):
     """The projection onto the vocabulary, (M) -> (V)."""
     max_length: int | None = None
     """The most tokens the model can read or write, if there is a limit."""
-    joined: bool = False
-    """Source and target are one sequence, and `decoder.*.self` is over both."""
 
     @abstractmethod
     def forward(self, source: Tensor, target: Tensor, *, record: Recording | None = None) -> Tensor:
@@ -40,17 +42,53 @@ class EncoderDecoder(nn.Module, ABC):
         """One target token for each row (B,) -> the logits of the next (B, V), and the state after it."""
 
 
+SummaryKind = Literal["pooler", "dense-tanh", "dense-relu", "dense-gelu", "dense-gelu-tanh"]
+"""What a head makes of a whole input's vector: nothing where the encoder's pooler did, else a dense layer first."""
+
+
+class EncoderConfig(ModelConfig):
+    """What encoders have in common: Devlin 2019, section 3, "Model Architecture"; and what their heads differ in."""
+
+    layers: int = Field(default=12, ge=1)
+    width: int = Field(default=768, ge=1)
+    inner: int = Field(default=3072, ge=1)
+    heads: int = Field(default=12, ge=1)
+    dropout: float = Field(default=0.1, ge=0, lt=1)
+    attention_dropout: float = Field(default=0.1, ge=0, lt=1)
+    activation: Activation = "gelu"
+    norm: NormPlacement = "post"
+    norm_epsilon: float = Field(default=1e-12, gt=0)
+    score: ScoreName = "scaled-dot"
+    segments: int = Field(default=2, ge=0, description="sentences that an input can have and the model tell apart")
+    pooler: bool = Field(default=True, description="a dense layer over the summary's token, for heads that need it")
+    sequence_summary: SummaryKind = Field(default="pooler", description="what classification reads")
+    choice_summary: SummaryKind = Field(default="pooler", description="what multiple choice reads")
+    word_transform: Activation | Literal["none"] = Field(default="gelu", description="before words are predicted")
+    span_layer: bool = Field(default=False, description="a feed-forward layer before spans are predicted")
+    head_dropout: float | None = Field(default=None, ge=0, lt=1, description="of heads; as dropout")
+    tie_words: bool = Field(default=True, description="words are predicted by their own embeddings")
+
+    @model_validator(mode="after")
+    def _heads_divide_width(self) -> EncoderConfig:
+        if self.width % self.heads:
+            raise ValueError(f"width = {self.width}: must be a multiple of heads = {self.heads}")
+        return self
+
+
 class Encoder(nn.Module, ABC):
     """Tokens in, a vector for each of them out; every token may see every other. Padding, on either side or on both,
     changes nothing."""
 
-    config: ModelConfig
-    width: int
-    """M, the width of the vectors."""
+    config: EncoderConfig
     max_length: int | None
     """The most tokens the model can read, if there is a limit."""
     words: nn.Embedding
     """The table of token embeddings, (V, M); a head that predicts words may share it."""
+
+    @property
+    def width(self) -> int:
+        """M, the width of the vectors."""
+        return self.config.width
 
     def forward(self, ids: Tensor, segments: Tensor | None = None, *, record: Recording | None = None) -> Tensor:
         """Tokens (B, T), and which sentence each belongs to (0 for all without it) -> hidden (B, T, M)."""
@@ -65,7 +103,8 @@ class Encoder(nn.Module, ABC):
 
     @abstractmethod
     def summary(self, hidden: Tensor, ids: Tensor) -> Tensor:
-        """One vector for the whole input, from the token that the model keeps for it: (B, T, M), (B, T) -> (B, M)."""
+        """One vector for the whole input, that of the token kept for it, through the pooler if there is one:
+        (B, T, M), (B, T) -> (B, M)."""
 
 
 class ImageEncoder(nn.Module, ABC):

@@ -18,45 +18,25 @@ Site: `encoder.{layer}.self`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor, nn
 
-from regard.config import ModelConfig
-from regard.models.base import Encoder
+from regard.models.base import Encoder, EncoderConfig
 from regard.models.transformer import EncoderLayer
-from regard.nn.attention import ScoreName, padding_mask
+from regard.nn.attention import padding_mask
 from regard.nn.dropout import Dropout
-from regard.nn.layers import Activation, NormPlacement, Stack
+from regard.nn.layers import Stack
 from regard.nn.positions import Positions
 from regard.nn.record import Recording
 
 
-class BertConfig(ModelConfig):
-    """Section 3, "Model Architecture"; the small sizes are those of Turc 2019."""
+class BertConfig(EncoderConfig):
+    """The defaults are those of BERT-base; the small sizes are those of Turc 2019."""
 
-    kind: Literal["bert"] = "bert"
-    layers: int = Field(default=12, ge=1)
-    width: int = Field(default=768, ge=1)
-    inner: int = Field(default=3072, ge=1)
-    heads: int = Field(default=12, ge=1)
-    dropout: float = Field(default=0.1, ge=0, lt=1)
-    attention_dropout: float = Field(default=0.1, ge=0, lt=1)
-    activation: Activation = "gelu"
-    norm: NormPlacement = "post"
-    norm_epsilon: float = Field(default=1e-12, gt=0)
-    score: ScoreName = "scaled-dot"
-    segments: int = Field(default=2, ge=1)
+    kind: str = "bert"
     max_length: int = Field(default=512, ge=1)
-    pooler: bool = Field(default=True, description="the summary's dense layer, which some heads do without")
-
-    @model_validator(mode="after")
-    def _heads_divide_width(self) -> BertConfig:
-        if self.width % self.heads:
-            raise ValueError(f"width = {self.width}: must be a multiple of heads = {self.heads}")
-        return self
 
 
 SIZES: dict[str, dict[str, object]] = {
@@ -71,10 +51,11 @@ SIZES: dict[str, dict[str, object]] = {
 class Bert(Encoder):
     def __init__(self, config: BertConfig, vocabulary: int) -> None:
         super().__init__()
-        self.config, self.width, self.max_length = config, config.width, config.max_length
+        self.config: BertConfig = config
+        self.max_length: int = config.max_length
         self.words = nn.Embedding(vocabulary, config.width, padding_idx=config.pad)
         self.positions = Positions("learned", config.width, config.max_length)
-        self.segments = nn.Embedding(config.segments, config.width)
+        self.segments = nn.Embedding(config.segments, config.width) if config.segments else None
         self.norm = nn.LayerNorm(config.width, config.norm_epsilon)
         self.dropout = Dropout(config.dropout)
         self.encoder = Stack[EncoderLayer](EncoderLayer(config) for _ in range(config.layers))
@@ -84,18 +65,30 @@ class Bert(Encoder):
     def each_layer(
         self, ids: Tensor, segments: Tensor | None = None, record: Recording | None = None
     ) -> Iterator[Tensor]:
-        segments = torch.zeros_like(ids) if segments is None else segments
-        x = self.dropout(self.norm(self.positions(self.words(ids) + self.segments(segments))))
+        x = self.embed(ids, segments)
         yield x
         mask = padding_mask(ids, self.config.pad)
         for index, layer in enumerate(self.encoder):
             x = layer(x, mask, record, f"encoder.{index}")
             yield x
 
+    def embed(self, ids: Tensor, segments: Tensor | None) -> Tensor:
+        """The sum of what a token is, in which sentence it stands, and where: (B, T) -> (B, T, M)."""
+        x = self.words(ids)
+        if self.segments is not None:
+            apart = segments is not None and self.config.segments > 1
+            x = x + self.segments(segments if apart else torch.zeros_like(ids))
+        embedded: Tensor = self.dropout(self.norm(self.place(x, ids)))
+        return embedded
+
+    def place(self, x: Tensor, ids: Tensor) -> Tensor:
+        placed: Tensor = self.positions(x)
+        return placed
+
     def summary(self, hidden: Tensor, ids: Tensor) -> Tensor:
-        """tanh(W h + b) of the first token, [CLS]."""
-        assert self.pooler is not None, "the model was built without its pooler (model.pooler)"
-        return torch.tanh(self.pooler(hidden[:, 0]))
+        """tanh(W h + b) of the first token, [CLS]; without a pooler its vector as it is."""
+        first = hidden[:, 0]
+        return first if self.pooler is None else torch.tanh(self.pooler(first))
 
 
 def initialise(model: nn.Module, deviation: float = 0.02) -> None:

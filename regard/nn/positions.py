@@ -70,12 +70,14 @@ class Positions(nn.Module):
             return embedded
         last = first + embedded.shape[1]
         if last > self.limit:
-            raise UserError(
-                f"a sequence of {last} tokens: this model was built for at most {self.limit} (model.max_length)"
-            )
+            raise too_long(last, self.limit)
         table = self.table[first:last]
         if self.join == "concatenate":
             assert self.map is not None, "concatenated positions are mapped back to the model width"
             joined: Tensor = self.map(torch.cat([embedded, table.expand(len(embedded), -1, -1)], dim=-1))
             return joined
         return embedded + (table if self.map is None else self.map(table))
+
+
+def too_long(length: int, limit: int) -> UserError:
+    return UserError(f"a sequence of {length} tokens: this model was built for at most {limit} (model.max_length)")

@@ -83,8 +83,8 @@ class Predictor(ABC):
 class Task(ABC):
     """A task with its data, ready to train on."""
 
-    promise: ClassVar[type[nn.Module] | tuple[type[nn.Module], ...]]
-    """What a model must be to serve this task, or one of several; see `regard.models.base`."""
+    promise: ClassVar[type[nn.Module]]
+    """What a model must be to serve this task; see `regard.models.base`."""
     default_model: ClassVar[str]
     Options: ClassVar[type[Settings]] = Settings
     """The task's own settings: the section `options` of a config."""
