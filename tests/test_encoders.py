@@ -19,6 +19,7 @@ ENCODERS: dict[str, dict[str, object]] = {
     "bert, no pooler": {"kind": "bert", "pooler": False, **_SHAPE},
     "roberta": {"kind": "roberta", "pad": PAD, **_SHAPE},
     "distilbert": {"kind": "distilbert", **_SHAPE},
+    "xlnet": {"kind": "xlnet", "pad": PAD, **{name: size for name, size in _SHAPE.items() if name != "max_length"}},
 }
 
 

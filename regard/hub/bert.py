@@ -70,6 +70,7 @@ BERT = Layout(
     fixed=FIXED,
     only=POOLER,
     ignored=IGNORED,
+    bare="BertModel",
     heads={
         "BertForMaskedLM": MASKED,
         "BertForPreTraining": PRETRAINING,

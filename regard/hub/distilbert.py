@@ -51,6 +51,7 @@ DISTILBERT = Layout(
     },
     fixed={"sinusoidal_pos_embds": False},
     ignored=IGNORED,
+    bare="DistilBertModel",
     heads={
         "DistilBertForMaskedLM": HeadNames("masked", _WORDS, TIED),
         "DistilBertForSequenceClassification": HeadNames("sequence", _SUMMARY),

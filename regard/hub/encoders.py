@@ -19,11 +19,11 @@ from regard.hub.distilbert import DISTILBERT
 from regard.hub.folder import Folder, write_folder
 from regard.hub.layout import HeadNames, Layout
 from regard.hub.roberta import ROBERTA
+from regard.hub.xlnet import XLNET
 from regard.models import parse_model
-from regard.models.base import EncoderConfig
-from regard.models.heads import HeadName, config_under
+from regard.models.base import EncoderConfig, HeadName
 
-LAYOUTS: dict[str, Layout] = {layout.model_type: layout for layout in (BERT, ROBERTA, DISTILBERT)}
+LAYOUTS: dict[str, Layout] = {layout.model_type: layout for layout in (BERT, ROBERTA, DISTILBERT, XLNET)}
 _BARE = HeadNames("", {})
 _OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 
@@ -54,7 +54,7 @@ def read_encoder(folder: Folder) -> PublishedEncoder:
     names = _head_of(layout, folder.config.get("architectures") or [], theirs)
     theirs |= {name: theirs.pop(other) for other, name in names.same.items() if other in theirs}
     head = cast(HeadName, names.head) if names.head else None
-    whole, exact = layout.with_head(names), config if head is None else config_under(config, head)
+    whole, exact = layout.with_head(names), config if head is None else config.under(head)
     weights, _, missing = whole.to_ours(theirs, exact.model_dump())
     everything, unused, _ = whole.to_ours(theirs, config.model_dump())
     return PublishedEncoder(
@@ -74,14 +74,13 @@ def write_encoder(path: Path, model: PublishedEncoder) -> None:
     layout = next((one for one in LAYOUTS.values() if one.means["kind"] == model.config.kind), None)
     if layout is None:
         raise UserError(f"model.kind = {model.config.kind!r}: has no published layout")
-    bare = f"{next(iter(layout.heads)).split('For')[0]}Model"
-    forms = {"": (bare, _BARE)}
+    forms = {"": (layout.bare, _BARE)}
     for name, names in layout.heads.items():
         forms.setdefault(names.head, (name, names))
     if (model.head or "") not in forms:
         raise UserError(f"model.kind = {model.config.kind!r}: has no published form with a head for {model.head!r}")
     architecture, names = forms[model.head or ""]
-    exact = model.config if model.head is None else config_under(model.config, model.head)
+    exact = model.config if model.head is None else model.config.under(model.head)
     ours = {**exact.model_dump(), "vocabulary": len(model.weights["encoder.words.weight"])}
     theirs = {"architectures": [architecture], "dtype": "float32", **layout.config(ours)}
     if model.labels:

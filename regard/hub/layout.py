@@ -46,7 +46,7 @@ class Layout:
     names of a model with a head, except those in `outside`, and is missing in a bare encoder. `unless` names weights
     that are there only while a setting of ours is false, `only` those that are there while it is true; `zeros` weights
     that are zero where they are not published, each with the weight that has as many rows. `heads` are the
-    architectures with a head; of several with the same one, the first is written.
+    architectures with a head, of several with the same one the first is written; `bare` is the one without.
     """
 
     model_type: str
@@ -65,6 +65,7 @@ class Layout:
     one_row: tuple[str, ...] = ()  # names of theirs that have an axis of size 1 before ours
     ignored: tuple[str, ...] = ()  # names of theirs that hold nothing learned, or a copy
     heads: Mapping[str, HeadNames] = field(default_factory=dict)
+    bare: str = ""
 
     def settings(self, theirs: Mapping[str, Any]) -> dict[str, Any]:
         """Our settings from their config.json."""

@@ -26,6 +26,7 @@ ROBERTA = Layout(
     fixed=FIXED,
     only=POOLER,
     ignored=IGNORED,
+    bare="RobertaModel",
     heads={
         "RobertaForMaskedLM": HeadNames("masked", _WORDS, TIED, {"lm_head.decoder.bias": "lm_head.bias"}),
         "RobertaForSequenceClassification": HeadNames(

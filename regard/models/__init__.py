@@ -13,7 +13,7 @@ from torch import nn
 
 from regard.config import ModelConfig, validated
 from regard.errors import UserError, nearest
-from regard.models import bert, distilbert, rnn, rnn_attention, roberta, transformer
+from regard.models import bert, distilbert, rnn, rnn_attention, roberta, transformer, xlnet
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ MODELS: dict[str, Family] = {
     "bert": Family("Devlin 2019", bert.BertConfig, bert.Bert, bert.SIZES),
     "roberta": Family("Liu 2019", roberta.RobertaConfig, roberta.Roberta, roberta.SIZES),
     "distilbert": Family("Sanh 2019", distilbert.DistilBertConfig, distilbert.DistilBert, distilbert.SIZES),
+    "xlnet": Family("Yang 2019", xlnet.XLNetConfig, xlnet.XLNet, xlnet.SIZES),
 }
 
 

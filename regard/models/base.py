@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, Self
 
 import torch
 from pydantic import Field, model_validator
@@ -46,6 +46,10 @@ SummaryKind = Literal["pooler", "dense-tanh", "dense-relu", "dense-gelu", "dense
 """What a head makes of a whole input's vector: nothing where the encoder's pooler did, else a dense layer first."""
 
 
+HeadName = Literal["masked", "pretraining", "sequence", "token", "span", "choice"]
+"""See `regard.models.heads`."""
+
+
 class EncoderConfig(ModelConfig):
     """What encoders have in common: Devlin 2019, section 3, "Model Architecture"; and what their heads differ in."""
 
@@ -73,6 +77,15 @@ class EncoderConfig(ModelConfig):
         if self.width % self.heads:
             raise ValueError(f"width = {self.width}: must be a multiple of heads = {self.heads}")
         return self
+
+    def under(self, head: HeadName) -> Self:
+        """The config of an encoder that has only what this head needs: a weight without use cannot be trained."""
+        summaries: dict[HeadName, SummaryKind] = {
+            "pretraining": "pooler",
+            "sequence": self.sequence_summary,
+            "choice": self.choice_summary,
+        }
+        return self.model_copy(update={"pooler": self.pooler and summaries.get(head) == "pooler"})
 
 
 class Encoder(nn.Module, ABC):

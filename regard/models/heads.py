@@ -14,7 +14,6 @@ What families do differently is in their settings: `sequence_summary`, `choice_s
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -23,13 +22,11 @@ from torch import Tensor, nn
 from regard.config import ModelConfig
 from regard.errors import UserError
 from regard.models import build
-from regard.models.base import Encoder, EncoderConfig, SummaryKind
+from regard.models.base import Encoder, EncoderConfig, HeadName, SummaryKind
 from regard.models.bert import initialise
 from regard.nn.dropout import Dropout
 from regard.nn.layers import ACTIVATIONS, FeedForward, Residual
 from regard.nn.record import Recording
-
-HeadName = Literal["masked", "pretraining", "sequence", "token", "span", "choice"]
 
 DENSE: dict[SummaryKind, Callable[[Tensor], Tensor] | None] = {
     "pooler": None,
@@ -164,10 +161,10 @@ class Headed(nn.Module):
 
 
 def build_headed(config: ModelConfig, vocabulary: int, head: HeadName, classes: int = 0) -> Headed:
-    """An encoder with a head, with fresh weights. The encoder has a pooler only if the head reads it."""
+    """An encoder with a head, with fresh weights."""
     if not isinstance(config, EncoderConfig):
         raise UserError(f"model.kind = {config.kind!r}: is no encoder, which this task needs (try bert)")
-    config = config_under(config, head)
+    config = config.under(head)
     encoder = build(config, vocabulary)
     assert isinstance(encoder, Encoder), f"{config.kind} has an encoder's config"
     heads: dict[HeadName, Callable[[], Head]] = {
@@ -179,16 +176,6 @@ def build_headed(config: ModelConfig, vocabulary: int, head: HeadName, classes: 
         "choice": lambda: Choice(config, config.choice_summary),
     }
     return Headed(encoder, heads[head]())
-
-
-def config_under(config: EncoderConfig, head: HeadName) -> EncoderConfig:
-    """The config of the encoder under a head."""
-    summaries: dict[HeadName, SummaryKind] = {
-        "pretraining": "pooler",
-        "sequence": config.sequence_summary,
-        "choice": config.choice_summary,
-    }
-    return config.model_copy(update={"pooler": config.pooler and summaries.get(head) == "pooler"})
 
 
 def _dropout(config: EncoderConfig) -> Dropout:

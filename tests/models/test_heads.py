@@ -10,6 +10,7 @@ from regard.models import parse_model
 from regard.models.base import EncoderConfig
 from regard.models.distilbert import student_weights
 from regard.models.heads import Headed, HeadName, MaskedWords, PreTraining, build_headed
+from regard.models.xlnet import XLNet, sees_in_order
 from regard.nn.weights import weights_of
 
 SHAPES: dict[HeadName, tuple[int, ...]] = {
@@ -37,6 +38,9 @@ def test_shapes_and_no_weight_without_use(variant: str, head: HeadName) -> None:
     total = logits.logsumexp(dim=-1).sum()
     if isinstance(model.head, PreTraining):
         total = total + model.head.next_sentence(model.encoder.summary(model.encoder(read), read)).logsumexp(-1).sum()
+    if isinstance(model.encoder, XLNet) and isinstance(model.head, MaskedWords):
+        sees = sees_in_order(torch.ones_like(read, dtype=torch.bool), torch.arange(6).expand_as(read))
+        total = total + model.head(model.encoder.predict(read, None, torch.tensor([[1], [3]]), sees)).sum()
     total.backward()
     assert [name for name, weight in model.named_parameters() if weight.grad is None] == []
     assert {name.split(".")[0] for name, _ in model.named_parameters()} == {"encoder", "head"}
