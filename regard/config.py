@@ -61,14 +61,17 @@ class TokenizerConfig(Settings):
 
 class TrainConfig(Settings):
     steps: int = Field(default=8000, ge=1)
+    epochs: float | None = Field(default=None, gt=0, description="how often all examples are seen; then steps follow")
     batch_tokens: int = Field(default=4096, ge=1, description="padded tokens on the longer side of one micro-batch")
     accumulate: int = Field(default=1, ge=1, description="micro-batches per step, on each rank")
     optimizer: Literal["adam", "adamw"] = "adam"
     learning_rate: float = Field(default=1e-3, gt=0, description="the highest rate, reached after warm-up")
-    schedule: Literal["inverse-sqrt", "cosine", "constant"] = "inverse-sqrt"
+    schedule: Literal["inverse-sqrt", "cosine", "linear", "constant"] = "inverse-sqrt"
     warmup: int = Field(default=400, ge=0)
     betas: tuple[Decay, Decay] = (0.9, 0.98)
     weight_decay: float = Field(default=0.0, ge=0)
+    layer_decay: float = Field(default=1.0, gt=0, le=1, description="rate of each layer below the top, times this")
+    freeze: int = Field(default=0, ge=-1, description="lowest layers (and embeddings) that stay as they are; -1 = all")
     clip: float = Field(default=1.0, ge=0, description="largest norm of the gradient; 0 = no clipping")
     label_smoothing: float = Field(default=0.1, ge=0, lt=1)
     average: float = Field(default=0.999, ge=0, lt=1, description="decay of the moving average of weights; 0 = none")

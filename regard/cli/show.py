@@ -42,6 +42,11 @@ def score_table(scores: Mapping[str, Mapping[str, Any]]) -> Table:
 
 NEXT = {
     "translate": 'regard translate {run} "..." --attention attention.svg',
+    "classify": 'regard classify {run} "..."',
+    "tag": 'regard tag {run} "..."',
+    "answer": 'regard answer {run} "question" --context text.txt',
+    "choose": 'regard choose {run} "situation" "one way" "another way"',
+    "masked": 'regard fill {run} "The animal did not cross the [MASK]."',
 }
 """What to do with a run of each task."""
 

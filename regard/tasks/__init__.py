@@ -6,11 +6,19 @@ from typing import Any
 from regard.config import Config, Settings, Values, assemble, validated
 from regard.errors import UserError, nearest
 from regard.models import parse_model
+from regard.tasks.answer import Answer
 from regard.tasks.base import Task
+from regard.tasks.choose import Choose
+from regard.tasks.classify import Classify
+from regard.tasks.tag import Tag
 from regard.tasks.translate import Translate
 
 TASKS: dict[str, type[Task]] = {
     "translate": Translate,
+    "classify": Classify,
+    "tag": Tag,
+    "answer": Answer,
+    "choose": Choose,
 }
 
 

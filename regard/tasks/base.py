@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from regard.config import Config, DataConfig, Settings
+from regard.config import Config, DataConfig, Settings, Values
 from regard.data.badlines import BadLines
 from regard.data.prepare import Progress
 from regard.models import build
@@ -86,6 +86,8 @@ class Task(ABC):
     promise: ClassVar[type[nn.Module]]
     """What a model must be to serve this task; see `regard.models.base`."""
     default_model: ClassVar[str]
+    defaults: ClassVar[Values] = {}
+    """Settings of a run that are not the usual ones: `{"train.epochs": 3.0}`."""
     Options: ClassVar[type[Settings]] = Settings
     """The task's own settings: the section `options` of a config."""
 
@@ -121,6 +123,10 @@ class Task(ABC):
     def facts(self) -> Facts:
         """What the trained model needs beside its weights and its tokenizer."""
         return {}
+
+    def settled(self, model: nn.Module) -> Facts:
+        """`facts` once more, with what only the trained model can tell: a threshold found on the validation set."""
+        return self.facts
 
     @property
     @abstractmethod

@@ -26,7 +26,12 @@ class Saved:
     weights: Mapping[str, Tensor]
     text: Tokenizer | None = None  # of a model that reads text
     facts: Facts = field(default_factory=dict)
+    spare: Mapping[str, Tensor] = field(default_factory=dict)  # weights that this model has no use for, but another may
     notes: tuple[str, ...] = ()
+
+    @property
+    def all_weights(self) -> dict[str, Tensor]:
+        return {**self.spare, **self.weights}
 
     @property
     def tokenizer(self) -> Tokenizer:

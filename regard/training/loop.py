@@ -134,7 +134,7 @@ class Trainer:
         if config.clip:
             nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group["share"]
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         step = self.progress.step + 1

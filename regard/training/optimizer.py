@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import torch
 from torch import Tensor, nn
@@ -11,14 +12,49 @@ from regard.config import TrainConfig
 
 
 def build_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
-    """Adam or AdamW, fused. Vectors (biases, norms) do not decay."""
-    weights = list(model.parameters())
+    """Adam or AdamW, fused. Vectors (biases, norms) do not decay; frozen weights are left alone.
+
+    Each group has a `share` of the learning rate: lower layers of a pre-trained model may learn more slowly.
+    """
+    shares = rate_shares(model, config.layer_decay)
+    split: dict[tuple[bool, float], list[nn.Parameter]] = {}
+    for name, weight in model.named_parameters():
+        if weight.requires_grad:
+            split.setdefault((weight.ndim > 1, shares[name]), []).append(weight)
     groups = [
-        {"params": [w for w in weights if w.ndim > 1], "weight_decay": config.weight_decay},
-        {"params": [w for w in weights if w.ndim <= 1], "weight_decay": 0.0},
+        {"params": weights, "weight_decay": config.weight_decay if decays else 0.0, "share": share}
+        for (decays, share), weights in sorted(split.items(), key=lambda entry: (not entry[0][0], -entry[0][1]))
     ]
     kind: type[torch.optim.Adam] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[config.optimizer]
     return kind(groups, lr=config.learning_rate, betas=config.betas, eps=1e-9, fused=True)
+
+
+def depth(name: str) -> float:
+    """How high in its encoder a weight stands: 0 for embeddings, 1, 2, ... for its layers, infinity for what is above.
+
+    The names are those of `regard.models.heads.Headed`.
+    """
+    if not name.startswith("encoder.") or ".pooler." in name:
+        return math.inf
+    layer = re.match(r"encoder\.encoder\.(\d+)\.", name)
+    return 1.0 + int(layer[1]) if layer else 0.0
+
+
+def rate_shares(model: nn.Module, decay: float) -> dict[str, float]:
+    """The share of the learning rate that each weight has: 1 above the encoder, then `decay` for each layer down
+    (Howard 2018, section 3.2)."""
+    depths = {name: depth(name) for name, _ in model.named_parameters()}
+    top = max((value for value in depths.values() if value < math.inf), default=0.0)
+    return {name: decay ** (top + 1 - value) if value < math.inf else 1.0 for name, value in depths.items()}
+
+
+def freeze(model: nn.Module, layers: int) -> int:
+    """Keep an encoder's embeddings and its lowest layers as they are, or all of it (-1); how many weights that is."""
+    limit = math.inf if layers < 0 else layers + 1
+    frozen = [weight for name, weight in model.named_parameters() if layers and depth(name) < limit]
+    for weight in frozen:
+        weight.requires_grad_(False)
+    return sum(weight.numel() for weight in frozen)
 
 
 def learning_rate(step: int, config: TrainConfig) -> float:
@@ -34,6 +70,8 @@ def learning_rate(step: int, config: TrainConfig) -> float:
     if config.schedule == "cosine":
         share = min(1.0, max(0.0, (step - warm) / max(1, config.steps - warm)))
         return config.learning_rate * rising * (0.5 + 0.5 * math.cos(math.pi * share))
+    if config.schedule == "linear":
+        return config.learning_rate * min(rising, max(0.0, (config.steps - step) / max(1, config.steps - warm)))
     return config.learning_rate * rising
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
-from regard.config import Config, Values, dump, flatten, read_origins, read_yaml
+from regard.config import Config, TrainConfig, Values, dump, flatten, read_origins, read_yaml
+from regard.data.batching import plan
 from regard.data.corpora import CORPORA
 from regard.errors import UserError
 from regard.models import MODELS, named
@@ -22,6 +24,7 @@ from regard.training.folder import Progress, RunFolder, read_run_config, write_t
 from regard.training.interrupt import Interrupt
 from regard.training.loop import Trainer
 from regard.training.memory import keep_freed_memory
+from regard.training.optimizer import freeze
 from regard.training.saved import open_saved
 
 
@@ -46,10 +49,13 @@ def settle(
     chosen = {**read, **asked}
     if model is None and "model.kind" in chosen:
         model = "-".join(str(chosen[key]) for key in ("model.kind", "model.size") if chosen.get(key))
-    layers: list[tuple[str, Values]] = [_model_layer(task, model, chosen), (str(recipe), read), ("command", asked)]
+    usual = (f"task {task}", task_named(task).defaults)
+    layers: list[tuple[str, Values]] = [
+        usual, _model_layer(task, model, chosen), (str(recipe), read), ("command", asked),
+    ]  # fmt: skip
     match chosen.get("data.train"):
         case [str(name)] | str(name) if name in CORPORA:
-            layers.insert(1, (f"corpus {name}", CORPORA[name].settings))
+            layers.insert(2, (f"corpus {name}", CORPORA[name].settings))
     config, origins = settings_of(layers)
     _check_promise(config)
     if not config.data.train:
@@ -192,7 +198,7 @@ def _fit(config: Config, task: Task, folder: RunFolder, ranks: Ranks, display: D
     torch.manual_seed(config.train.seed)
     model = task.build(config, task.vocabulary, task.facts)
     if config.start and not folder.checkpoints():
-        for note in begin_with(model, open_saved(Path(config.start)).weights, config.start):
+        for note in begin_with(model, open_saved(Path(config.start)).all_weights, config.start):
             display.note(note)
     model = model.to(ranks.device)
     count = sum(weight.numel() for weight in model.parameters())
@@ -201,15 +207,26 @@ def _fit(config: Config, task: Task, folder: RunFolder, ranks: Ranks, display: D
         f"Model {name}: {count:,} parameters, on {ranks.device.type}"
         + (f", {ranks.size} processes" if ranks.size > 1 else "")
     )
-    trainer = Trainer(model, task, config.train, folder, ranks)
+    if frozen := freeze(model, config.train.freeze):
+        display.note(f"Frozen: {frozen:,} of them")
+    trainer = Trainer(model, task, _with_steps(config.train, task, ranks), folder, ranks)
     for warning in trainer.resume():
         display.note(f"warning: {warning}")
-    if further and trainer.progress.step < config.train.steps:
+    if further and trainer.progress.step < trainer.config.steps:
         trainer.reopen()
     if trainer.progress.step:
         display.note(f"Going on from step {trainer.progress.step:,}")
     with Interrupt() as interrupt:
         return trainer.fit(display, interrupt)
+
+
+def _with_steps(config: TrainConfig, task: Task, ranks: Ranks) -> TrainConfig:
+    """Where epochs were asked for, the steps that they are."""
+    if config.epochs is None:
+        return config
+    batches = len(plan(task.lengths, batch_tokens=config.batch_tokens, seed=config.seed))
+    steps = math.ceil(config.epochs * batches / (config.accumulate * ranks.size))
+    return config.model_copy(update={"steps": steps, "warmup": min(config.warmup, math.ceil(steps / 10))})
 
 
 def _finish(config: Config, task: Task, folder: RunFolder, ranks: Ranks, progress: Progress, display: Display) -> None:
@@ -218,6 +235,8 @@ def _finish(config: Config, task: Task, folder: RunFolder, ranks: Ranks, progres
     model = task.build(config, task.vocabulary, task.facts).to(ranks.device)
     load_weights(model, load_tensors(folder.model)[0], folder.model)
     display.start("scoring held-out examples", None)
+    if facts := task.settled(model.eval()):
+        write_text(folder.facts, json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
     scores = task.test(model.eval())
     display.finish()
     write_text(folder.scores, json.dumps(scores, indent=2, ensure_ascii=False) + "\n")

@@ -1,0 +1,194 @@
+"""Classification: a text, or a pair of texts, in; a class with its probability out. Or a number: regression.
+
+loss    cross-entropy of the class, weighted by class if asked for; squared error of a number
+score   accuracy (or F1, Matthews); Pearson's and Spearman's correlation of numbers
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from tokenizers import Encoding
+from torch import Tensor, nn
+
+from regard.config import Config, DataConfig, Settings
+from regard.data.badlines import BadLines, Location
+from regard.data.examples import Examples
+from regard.data.labelled import Labelled, read_labelled
+from regard.errors import UserError, nearest
+from regard.nn.record import AttentionRecord
+from regard.tasks.class_scores import class_scores, number_scores
+from regard.tasks.encoder import EncoderBatch, EncoderPredictor, EncoderTask, Predicted, encoder_config
+from regard.tasks.reading import pad_inputs
+from regard.tasks.saved import Facts
+
+
+class ClassifyOptions(Settings):
+    numbers: bool | None = None  # regression; None: where every label is a number and some have a fraction
+    class_weights: Literal["none", "balanced"] = "none"
+    metric: Literal["accuracy", "macro_f1", "matthews", "pearson", "spearman"] | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    encoding: Encoding
+    target: float  # the number of the class, or the number itself
+
+
+@dataclass(frozen=True)
+class Classified:
+    """The answer for one text. `probabilities` are by class; a regression has a `number` instead."""
+
+    text: str
+    label: str
+    probabilities: dict[str, float]
+    number: float | None
+    attention_of: Encoding
+    classifier: Classifier
+
+    @property
+    def attention(self) -> AttentionRecord:
+        """What every head looked at in this text."""
+        return self.classifier.reader.look(self.attention_of)
+
+
+class Classifier(EncoderPredictor[Labelled]):
+    @property
+    def labels(self) -> list[str]:
+        return list(self.facts["labels"])
+
+    def read(self, files: Sequence[str], data: DataConfig, bad: BadLines) -> list[Labelled]:
+        return [example for example, _ in read_labelled(files, data.columns, bad)]
+
+    def classify(self, texts: Sequence[str], seconds: Sequence[str] | None = None) -> list[Classified]:
+        rows = self.reader.tokenizer.inputs(texts, seconds, most=self.reader.most)
+        found = []
+        for text, row, logits in zip(texts, rows, self.reader.logits(rows), strict=True):
+            if self.facts["numbers"]:
+                found.append(Classified(text, f"{logits.item():.3f}", {}, logits.item(), row, self))
+                continue
+            probabilities = torch.softmax(logits, dim=-1).tolist()
+            named = dict(zip(self.labels, probabilities, strict=True))
+            found.append(Classified(text, max(named, key=lambda name: named[name]), named, None, row, self))
+        return found
+
+    def predict(self, examples: Sequence[Labelled]) -> list[Predicted]:
+        seconds = [example.second or "" for example in examples]
+        paired = any(seconds)
+        found = self.classify([example.text for example in examples], seconds if paired else None)
+        return [self._predicted(example, one) for example, one in zip(examples, found, strict=True)]
+
+    def score(self, examples: Sequence[Labelled], found: Sequence[Predicted]) -> dict[str, Any]:
+        truth = [example.label for example in examples]
+        if self.facts["numbers"]:
+            scores = number_scores([float(label) for label in truth], [one.output for one in found])
+        else:
+            scores = class_scores(truth, [one.output for one in found], self.labels)
+        first = getattr(self.config.options, "metric", None)
+        if first is None:
+            return scores
+        if first not in scores:
+            raise UserError(f"options.metric = {first!r}: not a score of this task{nearest(first, scores)}")
+        return {first: scores[first], **scores}
+
+    def _predicted(self, example: Labelled, one: Classified) -> Predicted:
+        pair = {} if example.second is None else {"second": example.second}
+        row = {"text": example.text, "predicted": one.label, "label": example.label, **pair}
+        if one.number is not None:
+            return Predicted(one.number, {**row, "number": one.number}, (one.number - float(example.label)) ** 2)
+        probability = one.probabilities.get(example.label, 0.0)
+        rounded = {name: round(value, 4) for name, value in one.probabilities.items()}
+        return Predicted(one.label, {**row, "probabilities": rounded}, float(-np.log(max(probability, 1e-12))))
+
+
+class Classify(EncoderTask[Labelled]):
+    Options = ClassifyOptions
+    head = "sequence"
+    kind = Classifier
+
+    @classmethod
+    def read(cls, files: Sequence[str], data: DataConfig, bad: BadLines) -> Iterator[tuple[Labelled, Location]]:
+        return read_labelled(files, data.columns, bad)
+
+    @classmethod
+    def parse(cls, values: Mapping[str, Any]) -> Labelled:
+        return Labelled(**values)
+
+    @classmethod
+    def learn(cls, config: Config, examples: Examples[Labelled]) -> Facts:
+        labels = Counter(example.label for example in examples.train)
+        options = config.options
+        assert isinstance(options, ClassifyOptions), "the task's own options"
+        numbers = all(map(_is_number, labels)) and any("." in label for label in labels)
+        numbers = numbers if options.numbers is None else options.numbers
+        if numbers:
+            if wrong := next((label for label in labels if not _is_number(label)), None):
+                raise UserError(f"options.numbers: the label {wrong!r} is no number")
+            return {"numbers": True, "labels": []}
+        if len(labels) < 2:
+            raise UserError(f"data.train: all examples have the label {next(iter(labels))!r}; two classes are needed")
+        if len(labels) > 1000:
+            raise UserError(
+                f"data.train: {len(labels):,} different labels; is it the right column? (for numbers: "
+                "--set options.numbers=true)"
+            )
+        numbered = all(label.isdecimal() for label in labels)
+        return {"numbers": False, "labels": sorted(labels, key=int if numbered else str)}
+
+    @classmethod
+    def texts(cls, example: Labelled) -> list[str]:
+        return [example.text] if example.second is None else [example.text, example.second]
+
+    @classmethod
+    def classes(cls, facts: Facts) -> int:
+        return 1 if facts["numbers"] else len(facts["labels"])
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        train = self.examples.train
+        seconds = [example.second or "" for example in train]
+        encoded = self.tokenizer.inputs(
+            [example.text for example in train], seconds if any(seconds) else None, most=self.most
+        )
+        numbers = {label: number for number, label in enumerate(self.facts["labels"])}
+        return [
+            Row(row, float(example.label) if self.facts["numbers"] else numbers[example.label])
+            for row, example in zip(encoded, train, strict=True)
+        ]
+
+    @cached_property
+    def class_weights(self) -> Tensor:
+        """Rare classes weigh more, so that each class has the same weight in all."""
+        assert isinstance(self.config.options, ClassifyOptions), "the task's own options"
+        counts = np.bincount([int(row.target) for row in self.rows], minlength=self.classes(self.facts))
+        if self.config.options.class_weights == "none":
+            return torch.ones(len(counts))
+        return torch.tensor(len(self.rows) / (len(counts) * np.maximum(counts, 1)), dtype=torch.float32)
+
+    def batch(self, rows: Sequence[int] | NDArray[np.int64], seed: int) -> EncoderBatch:
+        chosen = [self.rows[row] for row in rows]
+        inputs = pad_inputs([row.encoding for row in chosen], encoder_config(self.config))
+        kind = torch.float32 if self.facts["numbers"] else torch.long
+        return EncoderBatch(inputs, torch.tensor([row.target for row in chosen], dtype=kind), len(chosen))
+
+    def loss(self, model: nn.Module, batch: EncoderBatch) -> Tensor:
+        logits = model(batch.inputs.ids, batch.inputs.segments)
+        if self.facts["numbers"]:
+            return F.mse_loss(logits[:, 0], batch.target, reduction="sum")
+        smoothing, weights = self.config.train.label_smoothing, self.class_weights.to(logits.device)
+        return F.cross_entropy(logits, batch.target, weights, reduction="sum", label_smoothing=smoothing)
+
+
+def _is_number(label: str) -> bool:
+    try:
+        return bool(np.isfinite(float(label)))
+    except ValueError:
+        return False

@@ -1,0 +1,129 @@
+"""An encoder that reads texts: batches of like length in, logits out; and what it looked at, and its vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tokenizers import Encoding
+from torch import Tensor, nn
+
+from regard.data.batching import pad, plan
+from regard.data.subwords import Subwords
+from regard.data.tokenizers import Tokenizer
+from regard.errors import UserError
+from regard.models.base import EncoderConfig
+from regard.models.heads import Headed
+from regard.nn.record import AttentionRecord, Axis, Recording, records
+
+Pooling = Literal["mean", "first", "summary"]
+Layers = Literal["last", "sum-last-four", "concat-last-four"]
+BATCH_TOKENS = 4096
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What an encoder reads: (B, T), or (B, N, T) where each example has several choices."""
+
+    ids: Tensor
+    segments: Tensor
+
+    def to(self, device: torch.device) -> Inputs:
+        return replace(self, ids=self.ids.to(device), segments=self.segments.to(device))
+
+
+def pad_inputs(rows: Sequence[Encoding], config: EncoderConfig) -> Inputs:
+    """Encoded texts side by side. A model that knows fewer segments than the tokenizer counts sees them all as one."""
+    ids = pad([np.array(row.ids) for row in rows], config.pad)
+    segments = pad([np.array(row.type_ids) for row in rows])
+    if segments.max(initial=0) >= max(1, config.segments):
+        segments = np.zeros_like(segments)
+    return Inputs(torch.from_numpy(ids), torch.from_numpy(segments))
+
+
+class Reader:
+    """A model with a head and its tokenizer; `most` is the longest input in tokens, special ones included."""
+
+    def __init__(self, model: nn.Module, tokenizer: Tokenizer, most: int) -> None:
+        assert isinstance(model, Headed), f"an encoder with a head, not {type(model).__name__}"
+        self.model, self.tokenizer = model, subwords(tokenizer)
+        self.most = min(most, model.encoder.max_length or most)
+        assert isinstance(model.encoder.config, EncoderConfig), "an encoder has an encoder's config"
+        self.config = model.encoder.config
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+    @torch.inference_mode()
+    def logits(self, rows: Sequence[Encoding]) -> list[Tensor]:
+        """What the head says of each input, without its padding, in the order given."""
+        found: dict[int, Tensor] = {}
+        for chosen, inputs in self._batches(rows):
+            for place, row, answer in zip(chosen, inputs.ids, self._answers(inputs), strict=True):
+                tokens = answer[: len(rows[place].ids)] if answer.ndim > 1 else answer
+                assert len(row) >= len(rows[place].ids), "a batch is as long as its longest row"
+                found[int(place)] = tokens.float().cpu()
+        return [found[place] for place in range(len(rows))]
+
+    @torch.inference_mode()
+    def vectors(self, texts: Sequence[str], pooling: Pooling = "mean", layers: Layers = "last") -> NDArray[np.float32]:
+        """One vector for each text (features in the sense of Devlin 2019, section 5.3).
+
+        "mean" of its tokens, the "first" token's, or the model's own "summary" (which is of the last layer).
+        """
+        rows = self.tokenizer.inputs(texts, most=self.most)
+        found: dict[int, Tensor] = {}
+        for chosen, inputs in self._batches(rows):
+            hidden = self._mixed(inputs, layers)
+            real = (inputs.ids != self.config.pad).unsqueeze(-1)
+            if pooling == "mean":
+                pooled = (hidden * real).sum(dim=1) / real.sum(dim=1)
+            elif pooling == "first":
+                pooled = hidden[:, 0]
+            else:
+                pooled = self._summary(hidden, inputs, layers)
+            found |= {int(place): vector.float().cpu() for place, vector in zip(chosen, pooled, strict=True)}
+        ordered = [found[place] for place in range(len(rows))]
+        return torch.stack(ordered).numpy() if ordered else np.zeros((0, self.model.encoder.width), np.float32)
+
+    @torch.inference_mode()
+    def look(self, row: Encoding, wanted: Recording | None = None) -> AttentionRecord:
+        """What every head looked at while it read one input."""
+        recording = (wanted or Recording()).again()
+        inputs = pad_inputs([row], self.config).to(self.device)
+        self.model.encoder(inputs.ids, inputs.segments, record=recording)
+        axis = Axis(self.tokenizer.tokens(row.ids), self.tokenizer.word_groups(row.ids))
+        return next(records(recording, 1, lambda site, index: (axis, axis)))
+
+    def _batches(self, rows: Sequence[Encoding]) -> Iterator[tuple[NDArray[np.int64], Inputs]]:
+        lengths = np.array([[len(row.ids)] for row in rows], np.int32).reshape(-1, 1)
+        for chosen in plan(lengths, batch_tokens=BATCH_TOKENS, shuffle=False):
+            yield chosen, pad_inputs([rows[place] for place in chosen], self.config).to(self.device)
+
+    def _answers(self, inputs: Inputs) -> Tensor:
+        answers: Tensor = self.model(inputs.ids, inputs.segments)
+        return answers
+
+    def _mixed(self, inputs: Inputs, layers: Layers) -> Tensor:
+        every = list(self.model.encoder.each_layer(inputs.ids, inputs.segments))
+        if layers == "last":
+            return every[-1]
+        last = every[1:][-4:]
+        return torch.stack(last).sum(dim=0) if layers == "sum-last-four" else torch.cat(last, dim=-1)
+
+    def _summary(self, hidden: Tensor, inputs: Inputs, layers: Layers) -> Tensor:
+        if layers != "last":
+            raise UserError(f"layers = {layers!r}: the summary is of the last layer (try pooling = mean)")
+        return self.model.encoder.summary(hidden, inputs.ids)
+
+
+def subwords(tokenizer: Tokenizer) -> Subwords:
+    """The tokenizer, if it knows how to put an encoder's special tokens around a text."""
+    if not isinstance(tokenizer, Subwords) or tokenizer.special.first is None:
+        raise UserError("tokenizer: has no special tokens for the beginning and the parts of an input, as BERT's has")
+    return tokenizer
