@@ -9,6 +9,8 @@ from small_runs import pair
 
 from regard.models import build, parse_model
 from regard.models.base import EncoderDecoder
+from regard.models.decoder import Decoder
+from regard.models.prompted import Prompted
 
 VOCABULARY = 23
 PAD, UNK, BOS, EOS = range(4)
@@ -22,6 +24,7 @@ _TRANSFORMER = {
     "heads": 2,
     "max_length": 64,
 }
+_GPT = {"kind": "gpt", "layers": 2, "width": 16, "inner": 24, "heads": 2, "max_length": 80}
 _RNN = {"embedding": 12, "width": 16}
 
 VARIANTS: dict[str, dict[str, object]] = {
@@ -34,6 +37,10 @@ VARIANTS: dict[str, dict[str, object]] = {
     "transformer, no positions": {**_TRANSFORMER, "positions": "none"},
     "transformer, additive": {**_TRANSFORMER, "score": "additive"},
     "transformer, cosine": {**_TRANSFORMER, "score": "cosine"},
+    "gpt": _GPT,
+    "gpt, post-norm": {**_GPT, "norm": "post", "tie_output": False},
+    "llama": {**_GPT, "kind": "llama"},
+    "llama, grouped heads": {**_GPT, "kind": "llama", "heads": 4, "key_heads": 2, "tie_output": True},
     "rnn": {"kind": "rnn", **_RNN},
     "rnn, lstm": {"kind": "rnn", "cell": "lstm", "layers": 2, "reverse_source": True, "repeat_summary": False, **_RNN},
     "rnn, both ways": {"kind": "rnn", "both_ways": True, **_RNN},
@@ -64,6 +71,8 @@ VARIANTS: dict[str, dict[str, object]] = {
 def small_model(variant: str, seed: int = 0) -> EncoderDecoder:
     torch.manual_seed(seed)
     model = build(parse_model(VARIANTS[variant]), VOCABULARY).eval()
+    if isinstance(model, Decoder):
+        model = Prompted(model, PAD)
     assert isinstance(model, EncoderDecoder), f"{variant}: an encoder-decoder"
     return model
 

@@ -34,7 +34,7 @@ def beam(model: Decodable, source: Tensor, options: SearchConfig, limits: Limits
     state = model.start(source)
     sentences = list(range(len(source)))  # of each group of rows: one row at first, then `width`
     finished = [_Finished(width) for _ in sentences]
-    ids = torch.full((len(source),), limits.begin, device=device)
+    ids = torch.tensor(limits.beginnings(len(source)), device=device)
     history = torch.empty((len(source), 0), dtype=torch.long, device=device)
     scores = torch.zeros((len(source), 1), device=device)
     while sentences:

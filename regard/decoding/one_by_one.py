@@ -37,8 +37,9 @@ def sample(model: Decodable, source: Tensor, options: SearchConfig, limits: Limi
         last = (probs > 0).sum(dim=-1, keepdim=True) - 1  # rounding must not step past the last possible token
         return order.gather(1, place.minimum(last))[:, 0]
 
+    first = limits.beginnings(len(source))
     spread = Limits(
-        limits.begin,
+        [first[row // copies] for row in range(len(rows))],
         limits.end,
         [limits.lengths[row // copies] for row in range(len(rows))],
         limits.never,
@@ -69,7 +70,7 @@ def _one_by_one(
     device = source.device
     state = model.start(source)
     sentences = list(range(len(source)))  # whose row each is; a finished sentence leaves the batch
-    ids = torch.full((len(source),), limits.begin, device=device)
+    ids = torch.tensor(limits.beginnings(len(source)), device=device)
     history = torch.empty((len(source), 0), dtype=torch.long, device=device)
     totals = torch.zeros(len(source), device=device)
     found: list[list[Hypothesis]] = [[] for _ in sentences]

@@ -33,12 +33,15 @@ class Hypothesis:
 class Limits:
     """What a search must respect, sentence by sentence, beside the options that hold for all."""
 
-    begin: int  # the token before the first
+    begin: int | Sequence[int]  # the token before the first, of all sentences or of each
     end: int  # the token after the last
     lengths: Sequence[int]  # most tokens for each sentence, the end mark included
     never: Sequence[int] = ()  # tokens that are no output: padding, the begin mark
     prefixes: Sequence[Sequence[int]] = ()  # tokens each output must begin with; empty = no such wish
     numbers: Sequence[int] = field(default=())  # of the sentences in their file: sampling depends on nothing else
+
+    def beginnings(self, sentences: int) -> list[int]:
+        return [self.begin] * sentences if isinstance(self.begin, int) else list(self.begin)
 
     def prefix(self, sentence: int) -> Sequence[int]:
         return self.prefixes[sentence] if self.prefixes else ()

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from regard.config import nest
 from regard.errors import UserError
 
 Names = Mapping[str, str | tuple[str, ...]]
@@ -38,9 +39,9 @@ class Layout:
     """How a published kind of model calls what ours has.
 
     Settings: `fields` maps ours to those of its config.json (to several, where ours is one for what theirs could have
-    two of), `values` the values of a setting that have another name there, `fallbacks` a setting that older files lack
-    to the one that stood for it. `fixed` are settings that ours has no choice for, with the value they must have, and
-    `means` the settings of ours that this kind of model stands for.
+    two of; a dot leads into a section), `values` the values of a setting that have another name there, `fallbacks` a
+    setting that older files lack to the one that stood for it. `fixed` are settings that ours has no choice for, with
+    the value they must have, and `means` the settings of ours that this kind of model stands for.
 
     Weights: `layers` says which of our settings counts the layers of each mark in a name. `prefix` stands before the
     names of a model with a head, except those in `outside`, and is missing in a bare encoder. `unless` names weights
@@ -62,6 +63,7 @@ class Layout:
     unless: Mapping[str, str] = field(default_factory=dict)
     only: Mapping[str, str] = field(default_factory=dict)
     zeros: Mapping[str, str] = field(default_factory=dict)
+    transposed: tuple[str, ...] = ()  # ends of our names of matrices that are theirs turned over
     one_row: tuple[str, ...] = ()  # names of theirs that have an axis of size 1 before ours
     ignored: tuple[str, ...] = ()  # names of theirs that hold nothing learned, or a copy
     heads: Mapping[str, HeadNames] = field(default_factory=dict)
@@ -70,12 +72,13 @@ class Layout:
     def settings(self, theirs: Mapping[str, Any]) -> dict[str, Any]:
         """Our settings from their config.json."""
         for name, value in self.fixed.items():
-            if theirs.get(name, value) != value:
-                raise UserError(f"config.json: {name} = {theirs[name]!r}: only {value!r} is supported")
+            found = _inside(theirs, name)
+            if found is not None and found != value:
+                raise UserError(f"config.json: {name} = {found!r}: only {value!r} is supported")
         ours = dict(self.means)
         for setting, names in self.fields.items():
-            found = {name: self._value(theirs, name) for name in _tuple(names)}
-            given = {name: value for name, value in found.items() if value is not None}
+            read = {name: self._value(theirs, name) for name in _tuple(names)}
+            given = {name: value for name, value in read.items() if value is not None}
             if len(set(given.values())) > 1:
                 both = ", ".join(f"{name} = {value!r}" for name, value in given.items())
                 raise UserError(f"config.json: {both}: only equal values are supported")
@@ -96,7 +99,7 @@ class Layout:
                 value = self._theirs(setting, ours[setting])
                 if named.setdefault(name, value) != value:
                     raise UserError(f"model.{setting} = {ours[setting]!r}: {self.model_type} has no such {name}")
-        return {"model_type": self.model_type, **self.fixed, **named}
+        return nest({"model_type": self.model_type, **self.fixed, **named})
 
     def to_ours(
         self, theirs: Mapping[str, Tensor], settings: Mapping[str, Any]
@@ -109,6 +112,7 @@ class Layout:
             absent = [part for part in parts if part not in theirs]
             if not absent:
                 pieces = [theirs[part][0] if part in self.one_row else theirs[part] for part in parts]
+                pieces = [piece.t() for piece in pieces] if self._turned(name) else pieces
                 ours[name] = torch.cat(pieces) if len(pieces) > 1 else pieces[0]
             elif name in self.zeros:
                 ours[name] = ours[self.zeros[name]].new_zeros(len(ours[self.zeros[name]]))
@@ -126,6 +130,7 @@ class Layout:
         assert not left, f"the layout {self.model_type} has no name for {left}"
         for name, parts in names.items():
             pieces = ours[name].chunk(len(parts)) if len(parts) > 1 else (ours[name],)
+            pieces = tuple(piece.t() for piece in pieces) if self._turned(name) else pieces
             for part, piece in zip(parts, pieces, strict=True):
                 theirs[part] = (piece[None] if part in self.one_row else piece).contiguous()
         return theirs
@@ -157,9 +162,12 @@ class Layout:
             for number in map(str, range(settings[self.layers[mark]])):
                 yield ours.replace(mark, number), tuple(part.replace(mark, number) for part in parts)
 
+    def _turned(self, name: str) -> bool:
+        return bool(self.transposed) and name.endswith(self.transposed)
+
     def _value(self, theirs: Mapping[str, Any], name: str) -> Any:
-        found = theirs.get(name)
-        return theirs.get(self.fallbacks[name]) if found is None and name in self.fallbacks else found
+        found = _inside(theirs, name)
+        return _inside(theirs, self.fallbacks[name]) if found is None and name in self.fallbacks else found
 
     def _ours(self, setting: str, name: str, value: Any) -> Any:
         known = self.values.get(setting)
@@ -195,6 +203,15 @@ def named_alike(pairs: Mapping[str, str], kinds: tuple[str, ...] = ("weight", "b
 def joined(ours: str, theirs: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     """A weight and a bias of ours that are several of theirs."""
     return {f"{ours}.{kind}": tuple(f"{part}.{kind}" for part in theirs) for kind in ("weight", "bias")}
+
+
+def _inside(values: Mapping[str, Any], name: str) -> Any:
+    """`a.b` of `{"a": {"b": 1}}`; None where there is no such value."""
+    section, dot, rest = name.partition(".")
+    found = values.get(section)
+    if not dot:
+        return found
+    return _inside(found, rest) if isinstance(found, Mapping) else None
 
 
 def _tuple(names: str | tuple[str, ...]) -> tuple[str, ...]:

@@ -194,7 +194,8 @@ class PackedAttention(nn.Module):
             if past is not None:
                 query = _together(query, memory.width)
                 bias = past if bias is None else past + bias.repeat_interleave(memory.width, dim=-1)
-                mask = None if mask is None else mask.repeat_interleave(memory.width, dim=-1)
+                if mask is not None:  # the beams of a sentence have the same padding
+                    mask = mask[:: memory.width].repeat_interleave(memory.width, dim=-1)
         else:
             key, value = memory.key, memory.value
             if isinstance(memory, SharedMemory) and memory.width > 1:

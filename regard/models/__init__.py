@@ -13,7 +13,7 @@ from torch import nn
 
 from regard.config import ModelConfig, validated
 from regard.errors import UserError, nearest
-from regard.models import bert, distilbert, rnn, rnn_attention, roberta, transformer, xlnet
+from regard.models import bert, distilbert, gpt, llama, rnn, rnn_attention, roberta, transformer, xlnet
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,8 @@ MODELS: dict[str, Family] = {
     "roberta": Family("Liu 2019", roberta.RobertaConfig, roberta.Roberta, roberta.SIZES),
     "distilbert": Family("Sanh 2019", distilbert.DistilBertConfig, distilbert.DistilBert, distilbert.SIZES),
     "xlnet": Family("Yang 2019", xlnet.XLNetConfig, xlnet.XLNet, xlnet.SIZES),
+    "gpt": Family("Radford 2018 and 2019, Brown 2020", gpt.GPTConfig, gpt.GPT, gpt.SIZES, default="nano"),
+    "llama": Family("Touvron 2023", llama.LlamaConfig, llama.Llama, llama.SIZES, default="nano"),
 }
 
 

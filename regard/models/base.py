@@ -28,6 +28,8 @@ class EncoderDecoder(nn.Module, ABC):
     """The projection onto the vocabulary, (M) -> (V)."""
     max_length: int | None = None
     """The most tokens the model can read or write, if there is a limit."""
+    joined: bool = False
+    """Source and target are one sequence, and `decoder.*.self` is over both."""
 
     @abstractmethod
     def forward(self, source: Tensor, target: Tensor, *, record: Recording | None = None) -> Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from regard.nn.attention import SCORES, ScoreName, attention
 from regard.nn.dropout import Dropout
 from regard.nn.record import Recording
+from regard.nn.rotary import Turn
 from regard.nn.state import KeyValue
 
 NormPlacement = Literal["pre", "post"]
@@ -119,6 +120,53 @@ class SelfAttention(MultiHeadAttention):
         query, key, value = map(self._split, F.linear(inputs, self.weight, self.bias).chunk(3, dim=-1))
         key = self.score.key(key)
         return query, KeyValue(key, value) if past is None else past.append(key, value)
+
+
+class GroupedSelfAttention(nn.Module):
+    """Self-attention whose queries share keys and values in groups (Ainslie 2023), turned by their places (Su 2021).
+
+    There are fewer heads of keys and values than of queries, which makes the cache that much smaller; head h of the
+    queries looks at head h // (heads / key_heads) of the memory. The projections have no bias.
+    """
+
+    def __init__(self, width: int, heads: int, key_heads: int, head_width: int, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.heads, self.key_heads, self.head_width, self.dropout = heads, key_heads, head_width, dropout
+        self.query = _linear(width, heads * head_width, biases=False)
+        self.memory = _linear(width, 2 * key_heads * head_width, biases=False)
+        self.output = _linear(heads * head_width, width, biases=False)
+
+    def nothing(self, inputs: Tensor) -> KeyValue:
+        """The memory before the first token, for as many rows as `inputs` (B, ..., M)."""
+        empty = inputs.new_empty(len(inputs), self.key_heads, 0, self.head_width)
+        return KeyValue(empty, empty)
+
+    def query_and_memory(self, inputs: Tensor, turn: Turn, past: KeyValue | None = None) -> tuple[Tensor, KeyValue]:
+        """Both from (B, T, M), the memory appended to what was seen in the past."""
+        shape = (*inputs.shape[:2], -1, self.head_width)
+        query = turn(self.query(inputs).view(shape).transpose(1, 2))  # (B, H, T, D)
+        key, value = self.memory(inputs).view(shape).transpose(1, 2).chunk(2, dim=1)  # (B, key heads, T, D)
+        key = turn(key)
+        return query, KeyValue(key, value) if past is None else past.append(key, value)
+
+    def forward(
+        self,
+        query: Tensor,
+        memory: KeyValue,
+        *,
+        mask: Tensor | None = None,
+        record: Recording | None = None,
+        site: str = "",
+    ) -> Tensor:
+        """Queries (B, H, Q, D) over a memory -> (B, Q, M)."""
+        group = self.heads // self.key_heads
+        key, value = memory.key, memory.value
+        if group > 1:
+            key, value = key.repeat_interleave(group, dim=1), value.repeat_interleave(group, dim=1)
+        dropout = self.dropout if self.training else 0.0
+        heads = attention(query, key, value, mask=mask, dropout=dropout, record=record, site=site)
+        output: Tensor = self.output(heads.transpose(1, 2).flatten(2))  # (B, Q, M)
+        return output
 
 
 class FeedForward(nn.Module):

@@ -83,8 +83,8 @@ class Predictor(ABC):
 class Task(ABC):
     """A task with its data, ready to train on."""
 
-    promise: ClassVar[type[nn.Module]]
-    """What a model must be to serve this task; see `regard.models.base`."""
+    promise: ClassVar[type[nn.Module] | tuple[type[nn.Module], ...]]
+    """What a model must be to serve this task, or one of several; see `regard.models.base`."""
     default_model: ClassVar[str]
     defaults: ClassVar[Values] = {}
     """Settings of a run that are not the usual ones: `{"train.epochs": 3.0}`."""

@@ -26,6 +26,8 @@ from regard.data.tokenizers import PAD, Kind
 from regard.errors import UserError
 from regard.inference import pack
 from regard.models.base import EncoderDecoder
+from regard.models.decoder import Decoder
+from regard.models.prompted import Prompted
 from regard.nn.loss import projected_loss
 from regard.tasks.base import Sample, Share, Task, Validation
 from regard.tasks.saved import Saved
@@ -34,7 +36,7 @@ from regard.tasks.translator import Batch, Translator, make_batch
 
 
 class Translate(Task):
-    promise = EncoderDecoder
+    promise = (EncoderDecoder, Decoder)
     default_model = "transformer"
 
     def __init__(self, config: Config, data: Prepared) -> None:
@@ -132,5 +134,7 @@ def _kind(text: TokenizerConfig) -> Kind:
 
 
 def _encoder_decoder(model: nn.Module) -> EncoderDecoder:
-    assert isinstance(model, EncoderDecoder), f"translation needs an encoder and a decoder, not {type(model).__name__}"
+    if isinstance(model, Decoder):
+        return Prompted(model, PAD)
+    assert isinstance(model, EncoderDecoder), f"translation needs a decoder, not {type(model).__name__}"
     return model

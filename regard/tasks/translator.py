@@ -141,6 +141,9 @@ class Translator:
         self.model(batch.source, batch.target[:, :-1], record=recording)
 
         def axes(site: str, index: int) -> tuple[Axis, Axis]:
+            if self.model.joined:
+                both = self._axis([*sources[index], EOS, BOS, *targets[index]])
+                return both, both
             source = self._axis([*sources[index], EOS])
             if site.startswith("encoder"):
                 return source, source

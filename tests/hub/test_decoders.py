@@ -1,0 +1,165 @@
+"""GPT-1, GPT-2 and Llama equal Hugging Face's on the same weights, in both directions, whatever the padding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from regard.config import SearchConfig
+from regard.decoding import Limits, search
+from regard.errors import UserError
+from regard.hub.gpt2 import GPT1, GPT2
+from regard.hub.layout import Layout
+from regard.hub.llama import LLAMA
+from regard.inference import pack
+from regard.models import build, parse_model
+from regard.models.decoder import Decoder
+from regard.nn.record import Recording
+from regard.nn.weights import load_weights, weights_of
+
+transformers = pytest.importorskip("transformers")
+
+VOCABULARY, END = 60, 2
+_GPT = {"vocab_size": VOCABULARY, "n_positions": 40, "bos_token_id": 1, "eos_token_id": END}
+_LLAMA = {"vocab_size": VOCABULARY, "max_position_embeddings": 40, "bos_token_id": 1, "eos_token_id": END}
+
+
+def gpt1(**shape: Any) -> Any:
+    return transformers.OpenAIGPTLMHeadModel(transformers.OpenAIGPTConfig(**_GPT, **shape))
+
+
+def gpt2(**shape: Any) -> Any:
+    return transformers.GPT2LMHeadModel(transformers.GPT2Config(**_GPT, **shape))
+
+
+def llama(**shape: Any) -> Any:
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**_LLAMA, **shape))
+
+
+PEERS: dict[str, tuple[Layout, Callable[[], Any]]] = {
+    "gpt-1": (GPT1, lambda: gpt1(n_layer=2, n_embd=16, n_head=2)),
+    "gpt-2": (GPT2, lambda: gpt2(n_layer=1, n_embd=16, n_head=2)),
+    "gpt-2, inner": (GPT2, lambda: gpt2(n_layer=3, n_embd=24, n_head=3, n_inner=40, activation_function="gelu")),
+    "gpt-2, untied": (GPT2, lambda: gpt2(n_layer=2, n_embd=8, n_head=1, tie_word_embeddings=False)),
+    "llama": (
+        LLAMA,
+        lambda: llama(
+            num_hidden_layers=2, hidden_size=16, num_attention_heads=2, num_key_value_heads=2, intermediate_size=24
+        ),
+    ),
+    "llama, grouped heads": (
+        LLAMA,
+        lambda: llama(
+            num_hidden_layers=3, hidden_size=24, num_attention_heads=6, num_key_value_heads=2, intermediate_size=40,
+            tie_word_embeddings=True, rope_parameters={"rope_theta": 500.0, "rope_type": "default"},
+        ),
+    ),
+    "llama, wide heads": (
+        LLAMA,
+        lambda: llama(
+            num_hidden_layers=2, hidden_size=20, num_attention_heads=4, num_key_value_heads=1, head_dim=8,
+            intermediate_size=32, hidden_act="gelu",
+        ),
+    ),
+}  # fmt: skip
+
+
+def peer_of(name: str, seed: int = 0) -> Any:
+    torch.manual_seed(seed)
+    peer = PEERS[name][1]().eval()
+    peer.set_attn_implementation("eager") if name != "gpt-1" else None
+    with torch.no_grad():
+        for weight in peer.parameters():
+            weight.add_(torch.randn_like(weight) * 0.2)  # nothing stays zero or one, and outputs vary
+    return peer
+
+
+def ours_of(name: str, peer: Any) -> Decoder:
+    layout = PEERS[name][0]
+    config = parse_model(layout.settings(peer.config.to_dict()))
+    model = build(config, 0).eval()
+    assert isinstance(model, Decoder)
+    weights, unused, missing = layout.to_ours(peer.state_dict(), config.model_dump())
+    assert (unused, missing) == ([], [])
+    load_weights(model, weights, Path(name))
+    return model
+
+
+def prompts(pad_left: bool, pad: int = -1) -> tuple[Tensor, Tensor]:
+    """Three rows of 11, 7 and 3 tokens, and where they are real."""
+    ids = torch.randint(3, VOCABULARY, (3, 11), generator=torch.Generator().manual_seed(1))
+    places = torch.arange(11).expand(3, -1)
+    lengths = torch.tensor([[11], [7], [3]])
+    real = places >= 11 - lengths if pad_left else places < lengths
+    return ids.masked_fill(~real, pad), real
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("name", PEERS)
+def test_logits_and_attention_are_equal(name: str, left: bool) -> None:
+    peer = peer_of(name)
+    ours = ours_of(name, peer)
+    ids, real = prompts(left)
+    places = real.cumsum(dim=1).sub(1).clamp(min=0)
+    theirs = peer(input_ids=ids.clamp(min=0), attention_mask=real.long(), position_ids=places, output_attentions=True)
+    recording = Recording()
+    logits = ours.output(ours(ids, record=recording))
+    torch.testing.assert_close(logits[real], theirs.logits[real], atol=1e-5, rtol=1e-5)
+    for number, expected in enumerate(theirs.attentions):
+        found = recording.batch(f"decoder.{number}.self")
+        rows = real[:, None, :, None].expand_as(expected)
+        torch.testing.assert_close(found[rows], expected[rows], atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_there_and_back_is_the_same(name: str) -> None:
+    layout, peer = PEERS[name][0], peer_of(name)
+    ours = ours_of(name, peer)
+    back = layout.to_theirs(weights_of(ours), ours.config.model_dump())
+    expected = dict(peer.state_dict())
+    if ours.config.tie_output:  # type: ignore[attr-defined]
+        expected.pop("lm_head.weight")
+    assert back.keys() == expected.keys()
+    assert all(torch.equal(back[key], weight) for key, weight in expected.items())
+    config = type(peer.config).from_dict(layout.config(ours.config.model_dump())).to_dict()
+    theirs = peer.config.to_dict()
+    names = {key.partition(".")[0] for key in layout.config(ours.config.model_dump())}
+    for key in names & theirs.keys():
+        assert config[key] == theirs[key], key
+
+
+def found(model: Decoder, ids: Tensor, options: SearchConfig, new: int) -> list[list[int]]:
+    limits = Limits(ids[:, -1].tolist(), END, [new] * len(ids))
+    return [best[0].ids for best in search(model, ids[:, :-1], options, limits)]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("beam", [1, 4])
+@pytest.mark.parametrize("name", PEERS)
+def test_outputs_are_token_for_token_equal(name: str, beam: int, packed: bool) -> None:
+    peer = peer_of(name)
+    ours = ours_of(name, peer)
+    ids, real = prompts(pad_left=True)
+    if name == "gpt-1":  # it does not count places from the first real token
+        ids, real = ids[:1], real[:1]
+    new = 16
+    theirs = peer.generate(
+        ids.clamp(min=0), attention_mask=real.long(), num_beams=beam, do_sample=False, max_new_tokens=new,
+        early_stopping=False, length_penalty=1.0, pad_token_id=0, eos_token_id=END,
+    )[:, ids.shape[1] :].tolist()  # fmt: skip
+    expected = [row[: row.index(END)] if END in row else row for row in theirs]
+    options = SearchConfig(method="greedy" if beam == 1 else "beam", beam=beam)
+    assert found(pack(ours) if packed else ours, ids, options, new) == expected
+
+
+def test_a_setting_that_ours_has_no_choice_for_is_refused() -> None:
+    with pytest.raises(UserError, match=r"rope_parameters\.rope_type = 'llama3': only 'default'"):
+        LLAMA.settings({"rope_parameters": {"rope_type": "llama3"}})
+    with pytest.raises(UserError, match="activation_function = 'mish': must be one of 'relu'"):
+        GPT2.settings({"activation_function": "mish"})
