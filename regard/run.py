@@ -5,19 +5,29 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast, get_args
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import nn
 
 from regard.config import SearchConfig
 from regard.data.badlines import BadLines
 from regard.data.pairs import Pair
 from regard.data.readers import read_pairs
-from regard.errors import UserError
+from regard.data.words import split_words
+from regard.errors import UserError, nearest
 from regard.inference import Weights, pack
+from regard.models.heads import Headed
 from regard.nn.weights import load_weights
 from regard.tasks import task_named
+from regard.tasks.answer import Answerer, Found
+from regard.tasks.choose import Chooser, Chosen
+from regard.tasks.classify import Classified, Classifier
+from regard.tasks.filler import Filled, Filler
+from regard.tasks.reading import Layers, Pooling, Reader
 from regard.tasks.saved import Saved
+from regard.tasks.tag import TaggedWords, Tagger
 from regard.tasks.translation_scores import Scores, Variant, evaluate
 from regard.tasks.translator import Translation, Translator
 from regard.training.distributed import pick_device
@@ -77,6 +87,38 @@ class Run:
     ) -> Iterator[Translation]:
         """As `translate`, for more texts than fit in memory; `window` of them are read at a time."""
         return self.translator.translate(texts, search or self.config.decode, prefixes, window)
+
+    def classify(self, texts: Sequence[str], seconds: Sequence[str] | None = None) -> list[Classified]:
+        """The class of each text, or pair of texts, with probabilities and `.attention`."""
+        return self.asked(Classifier, "classify").classify(texts, seconds)
+
+    def tag(self, sentences: Sequence[str] | Sequence[list[str]]) -> list[TaggedWords]:
+        """A tag for each word; a sentence that is not divided into words yet is parted around punctuation."""
+        parted = [split_words(one) if isinstance(one, str) else one for one in sentences]
+        return self.asked(Tagger, "tag").tag(parted)
+
+    def answer(self, questions: Sequence[str], contexts: Sequence[str]) -> list[Found]:
+        """The part of each context that answers the question, with its place and `.attention`."""
+        return self.asked(Answerer, "answer").answer(questions, contexts)
+
+    def choose(self, contexts: Sequence[str], choices: Sequence[Sequence[str]]) -> list[Chosen]:
+        """The best of the choices for each situation."""
+        return self.asked(Chooser, "choose").choose(contexts, choices)
+
+    def fill(self, texts: Sequence[str], top: int = 5) -> list[Filled]:
+        """The likeliest words in place of each mask."""
+        return self.asked(Filler, "fill masks").fill(texts, top)
+
+    def embed(self, texts: Sequence[str], pooling: str = "mean", layers: str = "last") -> NDArray[np.float32]:
+        """A vector for each text, from a run with any encoder; see `Reader.vectors`."""
+        if pooling not in get_args(Pooling):
+            raise UserError(f"pooling = {pooling!r}: unknown{nearest(pooling, get_args(Pooling))}")
+        if layers not in get_args(Layers):
+            raise UserError(f"layers = {layers!r}: unknown{nearest(layers, get_args(Layers))}")
+        if not isinstance(self.model, Headed):
+            raise UserError(f"{self.folder.path}: is a model to {self.config.task}, it has no vectors of texts")
+        reader = Reader(self.model, self.saved.tokenizer, self.config.data.max_length)
+        return reader.vectors(texts, cast(Pooling, pooling), cast(Layers, layers))
 
     def evaluate(
         self,

@@ -7,7 +7,21 @@ import sys
 
 import typer
 
-from regard.cli import corpus, demo, evaluate, models, train, translate
+from regard.cli import (
+    answer,
+    choose,
+    classify,
+    corpus,
+    demo,
+    embed,
+    evaluate,
+    export,
+    fill,
+    models,
+    tag,
+    train,
+    translate,
+)  # fmt: skip
 from regard.errors import UserError
 
 app = typer.Typer(
@@ -22,6 +36,13 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.command("train")(train.train)
 app.command("translate")(translate.translate)
+app.command("classify")(classify.classify)
+app.command("tag")(tag.tag)
+app.command("answer")(answer.answer)
+app.command("choose")(choose.choose)
+app.command("fill")(fill.fill)
+app.command("embed")(embed.embed)
+app.command("export")(export.export)
 app.command("evaluate")(evaluate.evaluate)
 app.command("corpus")(corpus.corpus)
 app.command("models")(models.models)

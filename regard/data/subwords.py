@@ -15,7 +15,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import numpy as np
 import tokenizers
+from numpy.typing import NDArray
 from tokenizers import (
     AddedToken,
     Encoding,
@@ -45,6 +47,7 @@ _THEIR_ROLES = {
     "pad": "pad_token", "unknown": "unk_token", "begin": "bos_token", "end": "eos_token",
     "first": "cls_token", "separator": "sep_token", "mask": "mask_token",
 }  # fmt: skip
+Ids = NDArray[np.int64]
 _WORD_STARTS = ("Ġ", "▁")
 
 
@@ -107,6 +110,34 @@ class Subwords(Tokenizer):
             raise UserError(f"max_length = {most}: the input cannot be cut to it ({problem}); raise it") from None
         finally:
             self.inner.no_truncation()
+
+    def surround(self, first: Ids, second: Ids | None = None) -> tuple[Ids, Ids]:
+        """As `inputs`, for token ids: one text or two with the special tokens around, and their segments."""
+        ids: list[Ids] = []
+        segments: list[Ids] = []
+        for side, index, segment in self._around[second is not None]:
+            part = np.array([index]) if side is None else first if side == 0 or second is None else second
+            ids.append(part)
+            segments.append(np.full(len(part), segment))
+        return np.concatenate(ids), np.concatenate(segments)
+
+    @cached_property
+    def _around(self) -> dict[bool, list[tuple[int | None, int, int]]]:
+        """How one text and how two are put together: for each part which text, or which special token; and segment."""
+        some = next(piece for piece, index in self._vocabulary.items() if index not in self.special.ids)
+        found = {}
+        for two in (False, True):
+            (row,) = self.inner.encode_batch([([some], [some])] if two else [[some]], is_pretokenized=True)
+            parts = list(zip(row.sequence_ids, row.ids, row.type_ids, strict=True))
+            # A text is one part, however many tokens it has; each special token is a part of its own.
+            begins = [n for n, part in enumerate(parts) if part[0] is None or n == 0 or parts[n - 1][0] != part[0]]
+            found[two] = [parts[begin] for begin in begins]
+        return found
+
+    @property
+    def mask_text(self) -> str:
+        """How a mask is written in a text."""
+        return "" if self.special.mask is None else self._pieces[self.special.mask]
 
     def decode(self, ids: Iterable[int]) -> str:
         return str(self.inner.decode(list(ids), skip_special_tokens=True))

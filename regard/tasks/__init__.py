@@ -10,6 +10,7 @@ from regard.tasks.answer import Answer
 from regard.tasks.base import Task
 from regard.tasks.choose import Choose
 from regard.tasks.classify import Classify
+from regard.tasks.masked import Masked
 from regard.tasks.tag import Tag
 from regard.tasks.translate import Translate
 
@@ -19,6 +20,7 @@ TASKS: dict[str, type[Task]] = {
     "tag": Tag,
     "answer": Answer,
     "choose": Choose,
+    "masked": Masked,
 }
 
 

@@ -1,0 +1,48 @@
+"""`regard classify`: the class of a text, or its number, with probabilities."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.cli.inputs import files_of, lines_of, windows_of
+
+
+def classify(
+    run: Annotated[Path, typer.Argument(help="The folder of a trained run, or a Hugging Face folder.")],
+    text: Annotated[
+        list[str] | None,
+        typer.Argument(help="Texts, or one text file; without either, standard input.", show_default=False),
+    ] = None,
+    second: Annotated[str | None, typer.Option(help="The second text, for pairs; the same for all.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write to this file instead.", show_default=False)] = None,
+    attention: Annotated[Path | None, typer.Option(help="Draw attention: .svg, .png, .pdf; or .json.")] = None,
+    site: Annotated[str | None, typer.Option(help="Which attention to draw: encoder.0.self, ...")] = None,
+    head: Annotated[int | None, typer.Option(help="Which head to draw; by default their mean.")] = None,
+    grid: Annotated[bool, typer.Option("--grid", help="Draw all layers and heads.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line, with all probabilities.")] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+) -> None:
+    """Classify texts, a file or standard input, line by line."""
+    from regard.cli.output import output
+    from regard.cli.pictures import Picture
+    from regard.run import Run
+
+    opened = Run.load(run, device)
+    given = text or []
+    files = files_of(given)
+    picture = Picture(attention, site, head, grid, single=not files and len(given) == 1)
+    number = 0
+    with output(out, files) as file:
+        for window in windows_of(lines_of(files, given)):
+            for one in opened.classify(window, None if second is None else [second] * len(window)):
+                number += 1
+                answer = one.probabilities.get(one.label)
+                row = {"text": one.text, "label": one.label, "probabilities": one.probabilities, "number": one.number}
+                plain = one.label if answer is None else f"{one.label}\t{answer:.3f}"
+                print(json.dumps(row, ensure_ascii=False) if as_json else f"{plain}\t{one.text}", file=file, flush=True)
+                if picture.wanted(number):
+                    picture.draw(one.attention, number)

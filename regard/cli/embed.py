@@ -1,0 +1,45 @@
+"""`regard embed`: a vector for every text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.cli.inputs import files_of, lines_of, windows_of
+from regard.errors import UserError
+
+
+def embed(
+    run: Annotated[Path, typer.Argument(help="The folder of a run with an encoder, or a Hugging Face folder.")],
+    text: Annotated[
+        list[str] | None,
+        typer.Argument(help="Texts, or one text file; without either, standard input.", show_default=False),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the vectors here (.npy); row n is line n.")] = None,
+    pooling: Annotated[str, typer.Option(help="mean of the tokens, first token, or the model's summary.")] = "mean",
+    layers: Annotated[str, typer.Option(help="last, sum-last-four or concat-last-four.")] = "last",
+    normalise: Annotated[bool, typer.Option("--normalise", help="Scale every vector to length 1.")] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+) -> None:
+    """Turn texts into vectors; without --out, show how alike the texts are (cosine)."""
+    import numpy as np
+
+    from regard.run import Run
+
+    if out is not None and out.suffix != ".npy":
+        raise UserError(f"--out {out}: vectors are written as NumPy's .npy (try {out.with_suffix('.npy')})")
+    opened = Run.load(run, device)
+    given = text or []
+    texts = [one for window in windows_of(lines_of(files_of(given), given)) for one in window]
+    vectors = opened.embed(texts, pooling, layers)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit = vectors / np.maximum(lengths, 1e-12)
+    if out is not None:
+        with out.open("wb") as file:
+            np.save(file, unit if normalise else vectors)
+        typer.echo(f"{out}: {vectors.shape[0]:,} vectors of {vectors.shape[1]}")
+        return
+    for number, (one, row) in enumerate(zip(texts[:20], unit @ unit.T, strict=False)):
+        typer.echo(f"{number:3} " + " ".join(f"{value:6.3f}" for value in row[:20]) + f"  {one[:60]}")

@@ -1,0 +1,25 @@
+"""`regard export`: a run as a folder that other libraries open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.errors import UserError
+
+
+def export(
+    run: Annotated[Path, typer.Argument(help="The folder of a trained run.")],
+    out: Annotated[Path, typer.Option(help="The folder to write; it must not be there yet.")],
+    to: Annotated[str, typer.Option(help="The layout: hf, as Hugging Face's transformers open it.")] = "hf",
+) -> None:
+    """Write a run as a Hugging Face folder: config.json, model.safetensors, tokenizer.json."""
+    from regard.hub.published import export as write
+    from regard.training.saved import open_saved
+
+    if to != "hf":
+        raise UserError(f"--to {to}: unknown; there is hf")
+    write(open_saved(run), out)
+    typer.echo(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}")

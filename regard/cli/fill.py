@@ -1,0 +1,47 @@
+"""`regard fill`: the words that a pre-trained model would put in place of a mask."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.cli.inputs import files_of, lines_of, windows_of
+
+
+def fill(
+    run: Annotated[Path, typer.Argument(help="The folder of a pre-trained run, or a Hugging Face folder.")],
+    text: Annotated[
+        list[str] | None,
+        typer.Argument(help="Texts with [MASK] (or <mask>), or one text file, or standard input.", show_default=False),
+    ] = None,
+    top: Annotated[int, typer.Option(help="Words to show for each mask.", min=1)] = 5,
+    attention: Annotated[Path | None, typer.Option(help="Draw attention: .svg, .png, .pdf; or .json.")] = None,
+    site: Annotated[str | None, typer.Option(help="Which attention to draw: encoder.0.self, ...")] = None,
+    grid: Annotated[bool, typer.Option("--grid", help="Draw all layers and heads.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+) -> None:
+    """Fill the masks of texts."""
+    from regard.cli.pictures import Picture
+    from regard.run import Run
+
+    opened = Run.load(run, device)
+    given = text or []
+    files = files_of(given)
+    picture = Picture(attention, site, grid=grid, single=not files and len(given) == 1)
+    number = 0
+    for window in windows_of(lines_of(files, given)):
+        for found in opened.fill(window, top):
+            number += 1
+            masks = [[(guess.word, guess.probability) for guess in guesses] for guesses in found.masks]
+            if as_json:
+                typer.echo(json.dumps({"source": found.source, "text": found.text, "masks": masks}, ensure_ascii=False))
+            else:
+                typer.echo(found.text)
+                for guesses in masks:
+                    typer.echo("  " + "   ".join(f"{word} {chance:.3f}" for word, chance in guesses))
+            if picture.wanted(number):
+                picture.draw(found.attention, number)

@@ -1,0 +1,55 @@
+"""What a verb reads: sentences on the command line, the lines of files, or standard input."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from regard.errors import UserError
+
+
+def files_of(text: list[str]) -> list[Path]:
+    """The arguments as files, if they are; what only looks like one is said, not read as a text."""
+    paths = [Path(one) for one in text]
+    if paths and all(map(_is_file, paths)):
+        return paths
+    for one in text:
+        if re.fullmatch(r"\S*(/\S+|\w\.(txt|tsv|csv|jsonl?|gz|[a-z]{2}))", one):
+            raise UserError(f"{one}: no such file (to have it read as a sentence, pipe it: echo '{one}' | regard ...)")
+    return []
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a sentence can be too long to be a file name
+        return False
+
+
+def lines_of(files: list[Path], text: list[str]) -> Iterator[str]:
+    """The lines of the files, or the sentences as given, or the lines of standard input."""
+    if text and not files and text != ["-"]:
+        yield from text
+        return
+    if not files and sys.stdin.isatty():
+        print("Type a sentence and press Enter (Ctrl-D ends):", file=sys.stderr)
+    try:
+        for path in files:
+            with path.open(encoding="utf8") as lines:
+                yield from lines
+        if not files:
+            yield from sys.stdin
+    except UnicodeDecodeError as error:
+        where = path if files else "standard input"
+        raise UserError(f"{where}: is not UTF-8 text ({error.reason})") from None
+
+
+def windows_of(lines: Iterator[str], size: int = 256) -> Iterator[list[str]]:
+    """Texts a few at a time, without their line ends; empty ones are left out."""
+    texts = (line.strip() for line in lines)
+    full = (text for text in texts if text)
+    while window := list(islice(full, 1 if sys.stdin.isatty() else size)):
+        yield window

@@ -1,0 +1,49 @@
+"""`--attention picture.svg`: what a model looked at, drawn or as numbers."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from regard.errors import UserError
+
+if TYPE_CHECKING:
+    from regard.nn.record import AttentionRecord
+
+PICTURES = 20
+"""Inputs whose attention is drawn, at most: a picture each."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What to draw of each input, and where. `single`: there is one input, so its picture needs no number."""
+
+    path: Path | None
+    site: str | None = None
+    head: int | None = None
+    grid: bool = False
+    subwords: bool = False
+    single: bool = True
+
+    def wanted(self, number: int) -> bool:
+        """Whether to draw the input of this number, from 1 on."""
+        if self.path is not None and number == PICTURES + 1:
+            print(f"attention: drawn for the first {PICTURES} inputs only", file=sys.stderr)
+        return self.path is not None and number <= PICTURES
+
+    def draw(self, record: AttentionRecord, number: int) -> None:
+        assert self.path is not None, "only what is wanted is drawn"
+        path = self.path if self.single else self.path.with_name(f"{self.path.stem}-{number}{self.path.suffix}")
+        if not record.sites:
+            raise UserError("--attention: this model has no attention to draw (try --model rnn-attention in training)")
+        record = record if self.subwords else record.words()
+        if path.suffix == ".json":
+            chosen = record.select(self.site or "*", None if self.head is None else [self.head])
+            path.write_text(chosen.to_json(), encoding="utf8")
+        else:
+            from regard.explorer.figures import draw
+
+            draw(record, path, site=self.site, head=self.head, grid=self.grid)
+        print(f"attention: {path}", file=sys.stderr)

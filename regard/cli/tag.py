@@ -1,0 +1,52 @@
+"""`regard tag`: a tag for every word."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.cli.inputs import files_of, lines_of, windows_of
+
+
+def tag(
+    run: Annotated[Path, typer.Argument(help="The folder of a trained run, or a Hugging Face folder.")],
+    text: Annotated[
+        list[str] | None,
+        typer.Argument(help="Sentences, or one text file; without either, standard input.", show_default=False),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write to this file instead.", show_default=False)] = None,
+    attention: Annotated[Path | None, typer.Option(help="Draw attention: .svg, .png, .pdf; or .json.")] = None,
+    grid: Annotated[bool, typer.Option("--grid", help="Draw all layers and heads.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line, with probabilities.")] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+) -> None:
+    """Tag the words of sentences.
+
+    A line is a sentence; its words are parted at spaces and around punctuation. Output as in CoNLL files: a word and
+    its tag a line, a blank line after each sentence.
+    """
+    from regard.cli.output import output
+    from regard.cli.pictures import Picture
+    from regard.run import Run
+
+    opened = Run.load(run, device)
+    given = text or []
+    files = files_of(given)
+    picture = Picture(attention, grid=grid, single=not files and len(given) == 1)
+    number = 0
+    with output(out, files) as file:
+        for window in windows_of(lines_of(files, given)):
+            for one in opened.tag(window):
+                number += 1
+                if as_json:
+                    row = {"words": one.words, "tags": one.tags, "probabilities": one.probabilities}
+                    print(json.dumps(row, ensure_ascii=False), file=file, flush=True)
+                else:
+                    for word, found in zip(one.words, one.tags, strict=True):
+                        print(f"{word}\t{found}", file=file)
+                    print(file=file, flush=True)
+                if picture.wanted(number):
+                    picture.draw(one.attention, number)

@@ -1,0 +1,67 @@
+"""Published encoders as trained models of ours, and back: the head says which task it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from regard.data.subwords import open_tokenizer
+from regard.errors import UserError
+from regard.hub.encoders import PublishedEncoder, read_encoder, write_encoder
+from regard.hub.folder import Folder
+from regard.models.base import EncoderConfig, HeadName
+from regard.tasks import settings_of
+from regard.tasks.saved import Facts, Saved
+
+TASKS: dict[HeadName | None, str] = {
+    None: "masked",
+    "masked": "masked",
+    "pretraining": "masked",
+    "sequence": "classify",
+    "token": "tag",
+    "span": "answer",
+    "choice": "choose",
+}
+
+
+def open_encoder(folder: Folder) -> Saved:
+    found = read_encoder(folder)
+    if found.missing:
+        raise UserError(f"{folder.path}: weights are missing: {', '.join(found.missing[:5])}")
+    values: dict[str, Any] = {"task": TASKS[found.head], "model": found.config.model_dump()}
+    if (most := getattr(found.config, "max_length", None)) is not None:
+        values["data"] = {"max_length": min(most, 512)}
+    config, _ = settings_of([("config.json", values)])
+    notes = (f"{folder.path}: not used: {', '.join(found.unused)}",) if found.unused else ()
+    text = open_tokenizer(folder.path)
+    return Saved(folder.path, config, found.weights, text, _facts(found), found.spare, notes)
+
+
+def export_encoder(saved: Saved, out: Path) -> None:
+    config = saved.config
+    head = _head(config.task, saved.facts)
+    labels = saved.facts.get("labels") or saved.facts.get("tags") or ()
+    numbers = saved.facts.get("numbers")
+    problem = {None: None, True: "regression", False: "single_label_classification"}[numbers]
+    labels = ["LABEL_0"] if numbers else labels
+    assert isinstance(config.model, EncoderConfig), "an encoder's run has an encoder's config"
+    write_encoder(out, PublishedEncoder(config.model, head, saved.weights, {}, labels, problem))
+    saved.tokenizer.save(out / "tokenizer.json")
+
+
+def _head(task: str, facts: Facts) -> HeadName | None:
+    if task == "masked":
+        head: HeadName | None = facts["head"]
+        return head
+    return next(head for head, name in TASKS.items() if name == task)
+
+
+def _facts(found: PublishedEncoder) -> Facts:
+    if found.head == "sequence":
+        return {"numbers": found.problem == "regression" or len(found.labels) == 1, "labels": list(found.labels)}
+    if found.head == "token":
+        tags = list(found.labels)
+        return {"tags": tags, "entities": "O" in tags}
+    if found.head == "span":
+        return {"none": False, "threshold": 0.0}
+    return {"choices": 0} if found.head == "choice" else {"head": found.head}

@@ -1,0 +1,324 @@
+"""Pre-training: guess hidden words, and whether one sentence follows another (Devlin 2019, section 3.1).
+
+text files -> sentences -> blocks of neighbours (data/documents) -> [CLS] a [SEP] b [SEP] -> some tokens hidden
+(data/masking), anew in every epoch (Liu 2019, section 4.1) -> encoder -> head
+
+loss    cross-entropy of the hidden words, and of "b follows a" where that is asked for
+score   the loss on held-out text; with it the share of words that were guessed
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor, nn
+
+from regard.config import Config, DataConfig, Settings, Values
+from regard.data.badlines import BadLines
+from regard.data.batching import pad, plan
+from regard.data.documents import Blocks, Layout, sentences, store_sentences
+from regard.data.masking import hide
+from regard.data.prepare import Progress
+from regard.data.store import Store
+from regard.data.subwords import Papers, Subwords, open_tokenizer
+from regard.errors import UserError
+from regard.models.base import Encoder
+from regard.models.heads import Head, Headed, MaskedWords, PreTraining, build_headed
+from regard.nn.loss import projected_loss
+from regard.tasks.base import Sample, Share, Task, Validation
+from regard.tasks.encoder import encoder_config
+from regard.tasks.filler import Filler
+from regard.tasks.reading import Inputs, Reader, subwords
+from regard.tasks.saved import Facts, Saved
+
+PRE_TRAINING: Values = {
+    "tokenizer.kind": "wordpiece",
+    "data.max_length": 128,
+    "train.optimizer": "adamw",
+    "train.weight_decay": 0.01,
+    "train.learning_rate": 1e-3,
+    "train.schedule": "linear",
+    "train.label_smoothing": 0.0,
+    "train.average": 0.0,
+}
+
+
+class MaskedOptions(Settings):
+    rate: float = Field(default=0.15, gt=0, lt=1, description="share of the tokens to guess")
+    whole_words: bool = Field(default=False, description="hide all pieces of a word, or none")
+    next_sentence: bool | None = Field(default=None, description="guess whether b follows a; None: if the model can")
+    layout: Layout = Field(default="auto", description="lines: a sentence each; prose: any text")
+
+
+@dataclass(frozen=True)
+class MaskedBatch:
+    inputs: Inputs
+    rows: Tensor  # (N) and
+    places: Tensor  # (N): where a word is hidden
+    words: Tensor  # (N): which
+    follows: Tensor | None  # (B): 0 where b follows a, 1 where it does not
+    tokens: int
+
+    def to(self, device: torch.device) -> MaskedBatch:
+        follows = None if self.follows is None else self.follows.to(device)
+        return replace(
+            self, inputs=self.inputs.to(device), rows=self.rows.to(device), places=self.places.to(device),
+            words=self.words.to(device), follows=follows,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Guesses:
+    """How well hidden words were guessed."""
+
+    nats: float = 0.0
+    right: int = 0
+    words: int = 0
+    followed: int = 0
+    pairs: int = 0
+
+    def __add__(self, other: Guesses) -> Guesses:
+        mine, theirs = vars(self).values(), vars(other).values()
+        return Guesses(*(one + another for one, another in zip(mine, theirs, strict=True)))
+
+    @property
+    def scores(self) -> dict[str, Any]:
+        loss = self.nats / max(1, self.words)
+        found = {"loss": loss, "perplexity": float(np.exp(loss)), "guessed": 100 * self.right / max(1, self.words)}
+        return found | ({"next_sentence": 100 * self.followed / self.pairs} if self.pairs else {})
+
+
+class Masked(Task):
+    promise = Encoder
+    default_model = "bert-tiny"
+    defaults: ClassVar[Values] = PRE_TRAINING
+    Options = MaskedOptions
+
+    def __init__(self, config: Config, folder: Path) -> None:
+        self.config, self.folder = config, folder
+        self.tokenizer = subwords(open_tokenizer(folder / "tokenizer.json"))
+        self.report = json.loads((folder / "report.json").read_text(encoding="utf8"))
+        around = 3 if self.pairs else 2
+        self.train, self.valid, *tests = (
+            Blocks.cut(Store.open(folder / name), config.data.max_length - around)
+            for name in ("train", "valid", *self.report["tests"])
+        )
+        self._tests = dict(zip(self.report["tests"], tests, strict=True))
+        if not len(self.train) or not len(self.valid):
+            raise UserError("data.train: too little text to train on and to validate")
+
+    @property
+    def options(self) -> MaskedOptions:
+        assert isinstance(self.config.options, MaskedOptions), "the task's own options"
+        return self.config.options
+
+    @property
+    def pairs(self) -> bool:
+        return bool(self.facts["head"] == "pretraining")
+
+    @classmethod
+    def build(cls, config: Config, vocabulary: int, facts: Facts) -> Headed:
+        """A published encoder may come without a head: it has vectors, but guesses nothing."""
+        if facts["head"] is not None:
+            return build_headed(config.model, vocabulary, facts["head"])
+        bare = super().build(config, vocabulary, facts)
+        assert isinstance(bare, Encoder), "settled before: the task needs an encoder"
+        return Headed(bare, Head())
+
+    @classmethod
+    def predictor(cls, saved: Saved, model: nn.Module) -> Filler:
+        return Filler(Reader(model, saved.tokenizer, saved.config.data.max_length), saved.facts)
+
+    @classmethod
+    def prepare(cls, config: Config, cache: Path, progress: Progress) -> Masked:
+        """Sentences are kept in the cache under the names of their splits; `keep` moves them into the run."""
+        import tempfile
+
+        folder = Path(tempfile.mkdtemp(dir=_made(cache), prefix="text-"))
+        options, data, bad = config.options, config.data, BadLines()
+        assert isinstance(options, MaskedOptions), "the task's own options"
+        splits = _splits(data, options.layout, bad)
+        text = config.tokenizer
+        if text.file:
+            tokenizer = subwords(open_tokenizer(text.file))
+        else:
+            progress.start("learning the vocabulary", None)
+            kind: Papers = "wordpiece" if text.kind not in ("byte-bpe", "unigram") else text.kind
+            texts = splits["train"]
+            tokenizer = Subwords.learn(texts, kind=kind, vocabulary=text.vocabulary, lowercase=text.lowercase)
+            progress.finish()
+        tokenizer.save(folder / "tokenizer.json")
+        progress.start("encoding", None)
+        for name, texts in splits.items():
+            store_sentences(iter(texts), tokenizer, folder / name, data.max_length - 3)
+        progress.finish()
+        bad.check(data.max_bad_share)
+        sizes = ", ".join(f"{sum(map(bool, part)):,} {name}" for name, part in splits.items())
+        tests = [name for name in splits if name not in ("train", "valid")]
+        report = {"summary": f"{sizes} sentences\n{bad.summary()}", "tests": tests}
+        (folder / "report.json").write_text(json.dumps(report, indent=1, ensure_ascii=False), encoding="utf8")
+        return cls(config, folder)
+
+    @classmethod
+    def open(cls, config: Config, folder: Path) -> Masked:
+        return cls(config, folder)
+
+    def keep(self, folder: Path) -> None:
+        import shutil
+
+        shutil.move(self.folder, folder)
+
+    @property
+    def vocabulary(self) -> int:
+        return len(self.tokenizer)
+
+    @property
+    def facts(self) -> Facts:
+        config = encoder_config(self.config)
+        able = config.pooler and config.segments > 1
+        wanted = self.options.next_sentence
+        if wanted and not able:
+            raise UserError(f"options.next_sentence: {config.kind} has no summary or no segments to tell it by")
+        return {"head": "pretraining" if (able if wanted is None else wanted) else "masked"}
+
+    @property
+    def summary(self) -> str:
+        return str(self.report["summary"])
+
+    @property
+    def tests(self) -> Mapping[str, Blocks]:  # type: ignore[override]
+        return self._tests
+
+    @property
+    def lengths(self) -> NDArray[np.int32]:
+        return (self.train.sizes[:, None] + (3 if self.pairs else 2)).astype(np.int32)
+
+    def batch(self, rows: Sequence[int] | NDArray[np.int64], seed: int) -> MaskedBatch:
+        return self.corrupted(self.train, rows, seed)
+
+    def corrupted(self, blocks: Blocks, rows: Sequence[int] | NDArray[np.int64], seed: int) -> MaskedBatch:
+        """Blocks with words hidden: a pure function of its arguments."""
+        random = np.random.default_rng(seed)
+        special, config = self.tokenizer.special, encoder_config(self.config)
+        assert special.mask is not None, "the tokenizer has a mask token"
+        built = [self._input(blocks, int(row), random) for row in rows]
+        hidden, places = [], []
+        for ids, _, _ in built:
+            groups = (
+                self.tokenizer.word_groups(ids.tolist()) if self.options.whole_words else [[n] for n in range(len(ids))]
+            )
+            inside = [group for group in groups if ids[group[0]] not in special.ids]
+            corrupted, chosen = hide(
+                ids, inside, random, rate=self.options.rate, mask=special.mask, vocabulary=self.vocabulary
+            )
+            hidden.append(corrupted)
+            places.append(chosen)
+        numbers = np.repeat(np.arange(len(built)), [len(chosen) for chosen in places])
+        words = np.concatenate([ids[chosen] for (ids, _, _), chosen in zip(built, places, strict=True)])
+        segments = pad([segment for _, segment, _ in built])
+        inputs = Inputs(torch.from_numpy(pad(hidden, config.pad)), torch.from_numpy(segments))
+        follows = torch.tensor([follow for _, _, follow in built]) if self.pairs else None
+        where = torch.from_numpy(numbers), torch.from_numpy(np.concatenate(places))
+        return MaskedBatch(inputs, *where, torch.from_numpy(words), follows, len(words))
+
+    def loss(self, model: nn.Module, batch: MaskedBatch) -> Tensor:
+        hidden, head = self._hidden(model, batch)
+        chosen = head.transform(hidden[batch.rows, batch.places])
+        loss = projected_loss(chosen, head.output.weight, head.output.bias, batch.words, 0.0)
+        if batch.follows is None or not isinstance(head, PreTraining):
+            return loss
+        assert isinstance(model, Headed), "an encoder with a head"
+        logits = head.next_sentence(model.encoder.summary(hidden, batch.inputs.ids))
+        return loss + F.cross_entropy(logits, batch.follows) * batch.tokens  # both means weigh the same
+
+    @torch.no_grad()
+    def validate(self, model: nn.Module, share: Share) -> Validation:
+        mine = sum(share.gather(self._guess(model, self.valid, share.rank, share.size)), Guesses())
+        scores = mine.scores
+        filler = Filler(Reader(model, self.tokenizer, self.config.data.max_length), self.facts)
+        return Validation(-scores["loss"], scores["loss"], scores, self._samples(filler))
+
+    @torch.no_grad()
+    def test(self, model: nn.Module) -> dict[str, dict[str, Any]]:
+        return {name: self._guess(model, blocks, 0, 1).scores for name, blocks in self._tests.items()}
+
+    def _guess(self, model: nn.Module, blocks: Blocks, rank: int, size: int) -> Guesses:
+        lengths = blocks.sizes[:, None] + 3
+        batches = plan(lengths, batch_tokens=4096, shuffle=False)
+        device = next(model.parameters()).device
+        total = Guesses()
+        for number in range(rank, len(batches), size):
+            batch = self.corrupted(blocks, batches[number], seed=number).to(device)
+            hidden, head = self._hidden(model, batch)
+            logits = head(hidden[batch.rows, batch.places])
+            right = int((logits.argmax(dim=-1) == batch.words).sum())
+            total += Guesses(F.cross_entropy(logits, batch.words, reduction="sum").item(), right, batch.tokens)
+            if batch.follows is not None and isinstance(head, PreTraining) and isinstance(model, Headed):
+                said = head.next_sentence(model.encoder.summary(hidden, batch.inputs.ids)).argmax(dim=-1)
+                total += Guesses(followed=int((said == batch.follows).sum()), pairs=len(said))
+        return total
+
+    def _hidden(self, model: nn.Module, batch: MaskedBatch) -> tuple[Tensor, MaskedWords]:
+        assert isinstance(model, Headed), "an encoder with a head"
+        assert isinstance(model.head, MaskedWords), "a head that guesses words"
+        return model.encoder(batch.inputs.ids, batch.inputs.segments), model.head
+
+    def _input(
+        self, blocks: Blocks, row: int, random: np.random.Generator
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+        """A block with the special tokens around; as two parts, the second of which may be from elsewhere."""
+        parts = blocks.sentences(row)
+        if not self.pairs:
+            return *self.tokenizer.surround(np.concatenate(parts)), 0
+        if len(parts) > 1:
+            cut = int(random.integers(1, len(parts)))
+            first, second = np.concatenate(parts[:cut]), np.concatenate(parts[cut:])
+        else:
+            first, second = np.array_split(parts[0], 2)
+        follows = int(random.random() < 0.5)
+        if follows and len(blocks) > 1:  # 1: it does not follow, as published models count
+            other = (row + int(random.integers(1, len(blocks)))) % len(blocks)
+            second = np.concatenate(blocks.sentences(other))[: len(second)]
+        return *self.tokenizer.surround(first, second), follows if len(blocks) > 1 else 0
+
+    def _samples(self, filler: Filler) -> list[Sample]:
+        """Three held-out sentences, a word of each hidden."""
+        samples = []
+        mask = self.tokenizer.mask_text
+        for number in range(min(3, len(self.valid))):
+            words = self.tokenizer.decode(self.valid.sentences(number)[0].tolist()).split()[:20]
+            place = len(words) // 2
+            hidden = " ".join([*words[:place], mask, *words[place + 1 :]])
+            (filled,) = filler.fill([hidden], top=1)
+            if filled.text is not None and words:
+                samples.append(Sample(hidden, filled.text, " ".join(words)))
+        return samples
+
+
+def _splits(data: DataConfig, layout: Layout, bad: BadLines) -> dict[str, list[str]]:
+    """Sentences to train on, to validate on and to test on: the ends of the text unless files are given."""
+    train = list(sentences(data.train, layout, bad))
+    held: dict[str, list[str]] = {}
+    for name, files, count in (("test", data.test, data.test_count), ("valid", data.valid, data.valid_count)):
+        if files:
+            held[name] = list(sentences(files, layout, bad))
+        elif count:
+            cut = max(1, min(count, len(train) // 20))
+            train, held[name] = train[:-cut], train[-cut:]
+    if not any(train):
+        raise UserError(f"{', '.join(data.train)}: has no text to train on")
+    return {"train": train, "valid": held.pop("valid"), **held}
+
+
+def _made(cache: Path) -> Path:
+    cache.mkdir(parents=True, exist_ok=True)
+    return cache
