@@ -25,6 +25,11 @@ _TRANSFORMER = {
     "max_length": 64,
 }
 _GPT = {"kind": "gpt", "layers": 2, "width": 16, "inner": 24, "heads": 2, "max_length": 80}
+_BART = {**_TRANSFORMER, "kind": "bart"}
+_T5 = {
+    "kind": "t5", "encoder_layers": 2, "decoder_layers": 2, "width": 16, "inner": 24, "heads": 2, "head_width": 5,
+    "buckets": 4, "farthest": 5,
+}  # fmt: skip
 _RNN = {"embedding": 12, "width": 16}
 
 VARIANTS: dict[str, dict[str, object]] = {
@@ -41,6 +46,10 @@ VARIANTS: dict[str, dict[str, object]] = {
     "gpt, post-norm": {**_GPT, "norm": "post", "tie_output": False},
     "llama": {**_GPT, "kind": "llama"},
     "llama, grouped heads": {**_GPT, "kind": "llama", "heads": 4, "key_heads": 2, "tie_output": True},
+    "bart": _BART,
+    "bart, scaled": {**_BART, "scale_embedding": True, "decoder_layers": 3},
+    "t5": _T5,
+    "t5, version 1.1": {**_T5, "activation": "gelu-tanh", "gated": True, "tie_output": False, "scale_output": False},
     "rnn": {"kind": "rnn", **_RNN},
     "rnn, lstm": {"kind": "rnn", "cell": "lstm", "layers": 2, "reverse_source": True, "repeat_summary": False, **_RNN},
     "rnn, both ways": {"kind": "rnn", "both_ways": True, **_RNN},

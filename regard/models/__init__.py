@@ -13,7 +13,7 @@ from torch import nn
 
 from regard.config import ModelConfig, validated
 from regard.errors import UserError, nearest
-from regard.models import bert, distilbert, gpt, llama, rnn, rnn_attention, roberta, transformer, xlnet
+from regard.models import bart, bert, distilbert, gpt, llama, rnn, rnn_attention, roberta, t5, transformer, xlnet
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ MODELS: dict[str, Family] = {
     "xlnet": Family("Yang 2019", xlnet.XLNetConfig, xlnet.XLNet, xlnet.SIZES),
     "gpt": Family("Radford 2018 and 2019, Brown 2020", gpt.GPTConfig, gpt.GPT, gpt.SIZES, default="nano"),
     "llama": Family("Touvron 2023", llama.LlamaConfig, llama.Llama, llama.SIZES, default="nano"),
+    "bart": Family("Lewis 2020", bart.BartConfig, bart.Bart, bart.SIZES),
+    "t5": Family("Raffel 2020", t5.T5Config, t5.T5, t5.SIZES),
 }
 
 

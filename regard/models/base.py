@@ -143,22 +143,27 @@ class ImageEncoder(nn.Module, ABC):
 
 class Embedding(nn.Embedding):
     """Token embeddings times √M (Vaswani 2017, section 3.4): as inputs they have the size of 1, while the table itself
-    is small enough to serve as the output projection. Padding is the zero vector."""
+    is small enough to serve as the output projection. Padding is the zero vector, unless `pad` is None. `scale` stands
+    in for √M."""
 
-    def __init__(self, vocabulary: int, width: int, pad: int) -> None:
+    def __init__(self, vocabulary: int, width: int, pad: int | None, scale: float | None = None) -> None:
         super().__init__(vocabulary, width, padding_idx=pad)
+        self.scale = math.sqrt(width) if scale is None else scale
         nn.init.normal_(self.weight, std=width**-0.5)
-        with torch.no_grad():
-            self.weight[pad].zero_()
+        if pad is not None:
+            with torch.no_grad():
+                self.weight[pad].zero_()
 
     def forward(self, ids: Tensor) -> Tensor:
-        return super().forward(ids) * math.sqrt(self.embedding_dim)
+        embedded = super().forward(ids)
+        return embedded if self.scale == 1 else embedded * self.scale
 
 
-def output_projection(table: Embedding, width: int, tied: bool) -> nn.Linear:
+def output_projection(table: Embedding, width: int, tied: bool, bias: bool = True) -> nn.Linear:
     """Logits from (M): the embedding table itself when tied (Press 2017), else a matrix of its own."""
-    output = nn.Linear(width, table.num_embeddings)
-    nn.init.zeros_(output.bias)
+    output = nn.Linear(width, table.num_embeddings, bias=bias)
+    if bias:
+        nn.init.zeros_(output.bias)
     if tied:
         output.weight = table.weight
     return output

@@ -17,6 +17,7 @@ Sites: `encoder.{layer}.self`, `decoder.{layer}.self`, `decoder.{layer}.cross`.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
@@ -27,7 +28,17 @@ from regard.config import ModelConfig
 from regard.models.base import Embedding, EncoderDecoder, output_projection
 from regard.nn.attention import ScoreName, causal_mask, padding_mask, window_mask
 from regard.nn.dropout import Dropout
-from regard.nn.layers import Activation, FeedForward, MultiHeadAttention, NormPlacement, Residual, SelfAttention, Stack
+from regard.nn.layers import (
+    Activation,
+    FeedForward,
+    GatedFeedForward,
+    MultiHeadAttention,
+    NormKind,
+    NormPlacement,
+    Residual,
+    SelfAttention,
+    Stack,
+)
 from regard.nn.positions import PositionJoin, PositionKind, Positions
 from regard.nn.record import Recording
 from regard.nn.state import KeyValue, State
@@ -56,6 +67,7 @@ class TransformerConfig(ModelConfig):
     share_embeddings: bool = Field(default=True, description="one embedding table for source and target")
     tie_output: bool = Field(default=True, description="the output projection is the target's embedding table")
     max_length: int = Field(default=1024, ge=1)
+    decoder_start: int | None = Field(default=None, ge=0, description="the token before the first; the tokenizer's")
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> TransformerConfig:
@@ -87,31 +99,47 @@ class Shape(Protocol):
     score: ScoreName
 
 
+@dataclass(frozen=True)
+class Style:
+    """What later models changed inside the layers; the defaults are the paper's."""
+
+    norm: NormKind = "layer"
+    gated: bool = False
+    biases: bool = True
+    head_width: int | None = None
+
+
+PLAIN = Style()
+
+
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward (figure 1, left)."""
 
-    def __init__(self, config: Shape) -> None:
+    def __init__(self, config: Shape, style: Style = PLAIN) -> None:
         super().__init__()
-        self.attention = _attention(config, SelfAttention)
-        self.feed_forward = _feed_forward(config)
-        self.around_attention, self.around_feed_forward = _residual(config), _residual(config)
+        self.attention = _attention(config, style, SelfAttention)
+        self.feed_forward = _feed_forward(config, style)
+        self.around_attention, self.around_feed_forward = _residual(config, style), _residual(config, style)
 
-    def forward(self, x: Tensor, mask: Tensor | None, record: Recording | None, site: str) -> Tensor:
+    def forward(
+        self, x: Tensor, mask: Tensor | None, record: Recording | None, site: str, bias: Tensor | None = None
+    ) -> Tensor:
         query, memory = self.attention.query_and_memory(self.around_attention.before(x))
-        x = self.around_attention.after(x, self.attention(query, memory, mask=mask, record=record, site=f"{site}.self"))
+        looked = self.attention(query, memory, mask=mask, bias=bias, record=record, site=f"{site}.self")
+        x = self.around_attention.after(x, looked)
         return self.around_feed_forward.after(x, self.feed_forward(self.around_feed_forward.before(x)))
 
 
 class DecoderLayer(nn.Module):
     """Causal self-attention, attention over the encoder's memory, then feed-forward (figure 1, right)."""
 
-    def __init__(self, config: Shape) -> None:
+    def __init__(self, config: Shape, style: Style = PLAIN) -> None:
         super().__init__()
-        self.attention = _attention(config, SelfAttention)
-        self.cross = _attention(config, MultiHeadAttention)
-        self.feed_forward = _feed_forward(config)
-        self.around_attention, self.around_cross = _residual(config), _residual(config)
-        self.around_feed_forward = _residual(config)
+        self.attention = _attention(config, style, SelfAttention)
+        self.cross = _attention(config, style, MultiHeadAttention)
+        self.feed_forward = _feed_forward(config, style)
+        self.around_attention, self.around_cross = _residual(config, style), _residual(config, style)
+        self.around_feed_forward = _residual(config, style)
 
     def forward(
         self,
@@ -122,9 +150,10 @@ class DecoderLayer(nn.Module):
         memory_mask: Tensor | None,
         record: Recording | None = None,
         site: str = "",
+        bias: Tensor | None = None,
     ) -> tuple[Tensor, KeyValue]:
         query, present = self.attention.query_and_memory(self.around_attention.before(x), past)
-        looked = self.attention(query, present, mask=mask, record=record, site=f"{site}.self")
+        looked = self.attention(query, present, mask=mask, bias=bias, record=record, site=f"{site}.self")
         x = self.around_attention.after(x, looked)
         query = self.cross.query(self.around_cross.before(x))
         looked = self.cross(query, memory, mask=memory_mask, record=record, site=f"{site}.cross")
@@ -142,10 +171,85 @@ class TransformerState(State):
     length: int = 0
 
 
-class Transformer(EncoderDecoder):
+class Stacks(EncoderDecoder):
+    """The walk through an encoder and a decoder of the layers above, which BART and T5 share.
+
+    Models differ in how tokens become vectors, in what is added to the scores, and in what ends a stack.
+    """
+
+    encoder: Stack[EncoderLayer]
+    decoder: Stack[DecoderLayer]
+    encoder_norm: nn.Module
+    decoder_norm: nn.Module
+    pad: int
+    window: int = 0
+
+    @abstractmethod
+    def embed_source(self, ids: Tensor) -> Tensor:
+        """(B, S) -> (B, S, M)."""
+
+    @abstractmethod
+    def embed_target(self, ids: Tensor, first: int = 0) -> Tensor:
+        """(B, T), of which the first token stands at place `first` -> (B, T, M)."""
+
+    def source_bias(self, length: int) -> Tensor | None:
+        """What the encoder's self-attention adds to its scores: (1, H, S, S)."""
+        return None
+
+    def target_bias(self, queries: int, keys: int) -> Tensor | None:
+        """What the decoder's self-attention adds to its scores: (1, H, Q, K)."""
+        return None
+
+    def forward(self, source: Tensor, target: Tensor, *, record: Recording | None = None) -> Tensor:
+        memory = self.encode(source, record)
+        length = target.shape[1]
+        mask, bias = self._window(causal_mask(length, length, target.device)), self.target_bias(length, length)
+        memory_mask = padding_mask(source, self.pad)
+        x = self.embed_target(target)
+        for index, layer in enumerate(self.decoder):
+            projected = layer.cross.memory(memory)
+            x, _ = layer(x, projected, None, mask, memory_mask, record, f"decoder.{index}", bias)
+        hidden: Tensor = self.decoder_norm(x)
+        return hidden
+
+    def encode(self, source: Tensor, record: Recording | None = None) -> Tensor:
+        """Source ids (B, S) -> memory (B, S, M)."""
+        mask, bias = self._window(padding_mask(source, self.pad)), self.source_bias(source.shape[1])
+        x = self.embed_source(source)
+        for index, layer in enumerate(self.encoder):
+            x = layer(x, mask, record, f"encoder.{index}", bias)
+        memory: Tensor = self.encoder_norm(x)
+        return memory
+
+    def start(self, source: Tensor) -> TransformerState:
+        memory = self.encode(source)
+        projected = tuple(layer.cross.memory(memory) for layer in self.decoder)
+        past = tuple(layer.attention.nothing(memory) for layer in self.decoder)
+        mask = padding_mask(source, self.pad)
+        return TransformerState(projected, None if bool(mask.all()) else mask, past)
+
+    def step(self, ids: Tensor, state: State) -> tuple[Tensor, TransformerState]:
+        assert isinstance(state, TransformerState), f"a Transformer's state, not {type(state).__name__}"
+        x = self.embed_target(ids[:, None], state.length)
+        keys = state.length + 1
+        mask = window_mask(1, keys, self.window, ids.device) if self.window else None
+        bias = self.target_bias(1, keys)
+        presents = []
+        for layer, memory, past in zip(self.decoder, state.memory, state.past, strict=True):
+            x, present = layer(x, memory, past, mask, state.memory_mask, bias=bias)
+            presents.append(present)
+        logits: Tensor = self.output(self.decoder_norm(x[:, -1]))
+        return logits, TransformerState(state.memory, state.memory_mask, tuple(presents), keys)
+
+    def _window(self, mask: Tensor) -> Tensor:
+        length = mask.shape[-1]
+        return mask & window_mask(length, length, self.window, mask.device) if self.window else mask
+
+
+class Transformer(Stacks):
     def __init__(self, config: TransformerConfig, vocabulary: int) -> None:
         super().__init__()
-        self.config, self.max_length = config, config.max_length
+        self.config, self.max_length, self.pad, self.window = config, config.max_length, config.pad, config.window
         width = config.width
         self.target_embedding = Embedding(vocabulary, width, config.pad)
         share = config.share_embeddings
@@ -160,61 +264,30 @@ class Transformer(EncoderDecoder):
         self.decoder_norm = nn.LayerNorm(width, config.norm_epsilon) if pre else nn.Identity()
         self.output = output_projection(self.target_embedding, width, config.tie_output)
 
-    def forward(self, source: Tensor, target: Tensor, *, record: Recording | None = None) -> Tensor:
-        memory = self.encode(source, record)
-        mask = self._window(causal_mask(target.shape[1], target.shape[1], target.device))
-        memory_mask = padding_mask(source, self.config.pad)
-        x = self._embed(target, self.target_embedding, self.target_positions)
-        for index, layer in enumerate(self.decoder):
-            projected = layer.cross.memory(memory)
-            x, _ = layer(x, projected, None, mask, memory_mask, record, f"decoder.{index}")
-        hidden: Tensor = self.decoder_norm(x)
-        return hidden
+    def embed_source(self, ids: Tensor) -> Tensor:
+        embedded: Tensor = self.dropout(self.source_positions(self.source_embedding(ids)))
+        return embedded
 
-    def encode(self, source: Tensor, record: Recording | None = None) -> Tensor:
-        """Source ids (B, S) -> memory (B, S, M)."""
-        mask = self._window(padding_mask(source, self.config.pad))
-        x = self._embed(source, self.source_embedding, self.source_positions)
-        for index, layer in enumerate(self.encoder):
-            x = layer(x, mask, record, f"encoder.{index}")
-        memory: Tensor = self.encoder_norm(x)
-        return memory
-
-    def start(self, source: Tensor) -> TransformerState:
-        memory = self.encode(source)
-        projected = tuple(layer.cross.memory(memory) for layer in self.decoder)
-        past = tuple(layer.attention.nothing(memory) for layer in self.decoder)
-        mask = padding_mask(source, self.config.pad)
-        return TransformerState(projected, None if bool(mask.all()) else mask, past)
-
-    def step(self, ids: Tensor, state: State) -> tuple[Tensor, TransformerState]:
-        assert isinstance(state, TransformerState), f"a Transformer's state, not {type(state).__name__}"
-        x = self._embed(ids[:, None], self.target_embedding, self.target_positions, state.length)
-        keys = state.length + 1
-        mask = window_mask(1, keys, self.config.window, ids.device) if self.config.window else None
-        presents = []
-        for layer, memory, past in zip(self.decoder, state.memory, state.past, strict=True):
-            x, present = layer(x, memory, past, mask, state.memory_mask)
-            presents.append(present)
-        logits: Tensor = self.output(self.decoder_norm(x[:, -1]))
-        return logits, TransformerState(state.memory, state.memory_mask, tuple(presents), keys)
-
-    def _embed(self, ids: Tensor, table: Embedding, positions: Positions, first: int = 0) -> Tensor:
-        embedded: Tensor = self.dropout(positions(table(ids), first))
-        return embedded  # (B, T, M)
-
-    def _window(self, mask: Tensor) -> Tensor:
-        length = mask.shape[-1]
-        return mask & window_mask(length, length, self.config.window, mask.device) if self.config.window else mask
+    def embed_target(self, ids: Tensor, first: int = 0) -> Tensor:
+        embedded: Tensor = self.dropout(self.target_positions(self.target_embedding(ids), first))
+        return embedded
 
 
-def _residual(config: Shape) -> Residual:
-    return Residual(config.width, config.norm, config.dropout, config.norm_epsilon)
+def _residual(config: Shape, style: Style) -> Residual:
+    return Residual(config.width, config.norm, config.dropout, config.norm_epsilon, style.norm)
 
 
-def _attention(config: Shape, kind: type[Attention]) -> Attention:
-    return kind(config.width, config.heads, score=config.score, dropout=config.attention_dropout)
+def _attention(config: Shape, style: Style, kind: type[Attention]) -> Attention:
+    return kind(
+        config.width,
+        config.heads,
+        head_width=style.head_width,
+        biases=style.biases,
+        score=config.score,
+        dropout=config.attention_dropout,
+    )
 
 
-def _feed_forward(config: Shape) -> FeedForward:
-    return FeedForward(config.width, config.inner, activation=config.activation, dropout=config.dropout)
+def _feed_forward(config: Shape, style: Style) -> FeedForward | GatedFeedForward:
+    kind = GatedFeedForward if style.gated else FeedForward
+    return kind(config.width, config.inner, activation=config.activation, dropout=config.dropout, biases=style.biases)
