@@ -95,7 +95,7 @@ def prepare(folder: Path) -> None:
             for name, weight in peer.named_parameters():  # as large as trained ones, so that outputs vary
                 if work == "decode" and weight.ndim > 1 and "embed_positions" not in name:
                     weight.normal_(std=0.06)
-        save_tensors(folder / f"{work}.safetensors", weights_of(of_marian(peer, shape)), {})
+        save_tensors(folder / f"{work}.safetensors", weights_of(of_marian(peer)), {})
         peer.save_pretrained(folder / f"{work}-marian")
         if work == "decode" and installed("ctranslate2"):
             ctranslate2_folder(peer, folder / "ctranslate2-float32", None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from regard.data.tokenizers import BOS, EOS, PAD
+from regard.hub.marian import MARIAN
 from regard.models.base import Embedding, output_projection
 from regard.models.transformer import Transformer, TransformerConfig
 from regard.nn.positions import Positions
+from regard.nn.weights import load_weights
 
 
 class TorchTransformer(nn.Module):
@@ -46,65 +47,18 @@ def marian(config: TransformerConfig, vocabulary: int) -> Any:
     """Hugging Face's Marian, which is the paper's Transformer, in the shape of `config`."""
     from transformers import MarianConfig, MarianMTModel
 
-    return MarianMTModel(
-        MarianConfig(
-            vocab_size=vocabulary,
-            d_model=config.width,
-            encoder_layers=config.encoder_layers,
-            decoder_layers=config.decoder_layers,
-            encoder_attention_heads=config.heads,
-            decoder_attention_heads=config.heads,
-            encoder_ffn_dim=config.inner,
-            decoder_ffn_dim=config.inner,
-            dropout=config.dropout,
-            activation_dropout=config.dropout,
-            attention_dropout=config.attention_dropout,
-            activation_function=config.activation,
-            max_position_embeddings=config.max_length,
-            scale_embedding=True,
-            pad_token_id=PAD,
-            bos_token_id=BOS,
-            eos_token_id=EOS,
-            decoder_start_token_id=BOS,
-            forced_eos_token_id=None,
-        )
-    )
+    known = {**config.model_dump(), "vocabulary": vocabulary, "pad": PAD, "decoder_start": BOS}
+    tokens = {"bos_token_id": BOS, "eos_token_id": EOS, "forced_eos_token_id": None}
+    return MarianMTModel(MarianConfig(**MARIAN.config(known), **tokens, activation_dropout=config.dropout))
 
 
-def of_marian(peer: Any, config: TransformerConfig) -> Transformer:
-    """Our Transformer with the weights of a Marian of the same shape.
-
-    Marian's sinusoids stand in another order than the paper's, so they come over as a learned table.
-    """
-    config = config.model_copy(update={"norm": "post", "positions": "learned"})
+def of_marian(peer: Any) -> Transformer:
+    """Our Transformer with the weights of a Marian."""
+    config = TransformerConfig(**MARIAN.settings(peer.config.to_dict()))
+    weights, unused, missing = MARIAN.to_ours(peer.state_dict(), config.model_dump())
+    assert (unused, missing) == ([], []), f"not used: {unused}, missing: {missing}"
     ours = Transformer(config, peer.config.vocab_size)
-    theirs: Mapping[str, Tensor] = peer.state_dict()
-    weights = {
-        "target_embedding.weight": theirs["model.shared.weight"],
-        "source_embedding.weight": theirs["model.shared.weight"],
-        "output.weight": theirs["model.shared.weight"],
-        "output.bias": theirs["final_logits_bias"][0],
-        "source_positions.table": theirs["model.encoder.embed_positions.weight"],
-        "target_positions.table": theirs["model.decoder.embed_positions.weight"],
-    }
-    sublayers = {
-        "attention": ("self_attn", "self_attn_layer_norm"),
-        "cross": ("encoder_attn", "encoder_attn_layer_norm"),
-    }
-    for stack, layers in (("encoder", config.encoder_layers), ("decoder", config.decoder_layers)):
-        for layer in range(layers):
-            to, of = f"{stack}.{layer}", f"model.{stack}.layers.{layer}"
-            for name, (attention, norm) in list(sublayers.items())[: 1 if stack == "encoder" else 2]:
-                for part in ("weight", "bias"):
-                    projections = [theirs[f"{of}.{attention}.{letter}_proj.{part}"] for letter in "qkv"]
-                    weights[f"{to}.{name}.{part}"] = torch.cat(projections)
-                    weights[f"{to}.{name}.output.{part}"] = theirs[f"{of}.{attention}.out_proj.{part}"]
-                    weights[f"{to}.around_{name}.norm.{part}"] = theirs[f"{of}.{norm}.{part}"]
-            for part in ("weight", "bias"):
-                weights[f"{to}.feed_forward.inner.{part}"] = theirs[f"{of}.fc1.{part}"]
-                weights[f"{to}.feed_forward.output.{part}"] = theirs[f"{of}.fc2.{part}"]
-                weights[f"{to}.around_feed_forward.norm.{part}"] = theirs[f"{of}.final_layer_norm.{part}"]
-    ours.load_state_dict(weights)
+    load_weights(ours, weights, Path("marian"))
     return ours.eval()
 
 

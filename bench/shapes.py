@@ -10,9 +10,16 @@ TOKENS = 24
 """Decoding: so many tokens in and out."""
 TRAIN_VOCABULARY, DECODE_VOCABULARY = 9_700, 8_000
 TRAIN = TransformerConfig(
-    encoder_layers=4, decoder_layers=4, width=128, inner=256, heads=4, dropout=0.3, norm="post", positions="learned"
+    encoder_layers=4,
+    decoder_layers=4,
+    width=128,
+    inner=256,
+    heads=4,
+    dropout=0.3,
+    norm="post",
+    positions="sinusoid-halves",
 )
-DECODE = TransformerConfig(max_length=64, norm="post", positions="learned")
+DECODE = TransformerConfig(max_length=64, norm="post", positions="sinusoid-halves")
 
 
 def sentences(rows: int, length: int, seed: int) -> list[list[int]]:

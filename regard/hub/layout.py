@@ -45,9 +45,10 @@ class Layout:
 
     Weights: `layers` says which of our settings counts the layers of each mark in a name. `prefix` stands before the
     names of a model with a head, except those in `outside`, and is missing in a bare encoder. `unless` names weights
-    that are there only while a setting of ours is false, `only` those that are there while it is true; `zeros` weights
-    that are zero where they are not published, each with the weight that has as many rows. `heads` are the
-    architectures with a head, of several with the same one the first is written; `bare` is the one without.
+    that are there only while a setting of ours is false, `only` those that are there while it is true; `copies` says
+    which weight one of `unless` is a copy of: where both are published, they decide. `zeros` are weights that are zero
+    where they are not published, each with the weight that has as many rows. `heads` are the architectures with a
+    head, of several with the same one the first is written; `bare` is the one without.
     """
 
     model_type: str
@@ -62,6 +63,7 @@ class Layout:
     outside: tuple[str, ...] = ()
     unless: Mapping[str, str] = field(default_factory=dict)
     only: Mapping[str, str] = field(default_factory=dict)
+    copies: Mapping[str, str] = field(default_factory=dict)
     zeros: Mapping[str, str] = field(default_factory=dict)
     transposed: tuple[str, ...] = ()  # ends of our names of matrices that are theirs turned over
     one_row: tuple[str, ...] = ()  # names of theirs that have an axis of size 1 before ours
@@ -69,8 +71,8 @@ class Layout:
     heads: Mapping[str, HeadNames] = field(default_factory=dict)
     bare: str = ""
 
-    def settings(self, theirs: Mapping[str, Any]) -> dict[str, Any]:
-        """Our settings from their config.json."""
+    def settings(self, theirs: Mapping[str, Any], weights: Mapping[str, Tensor] | None = None) -> dict[str, Any]:
+        """Our settings from their config.json, and from their weights where those know better."""
         for name, value in self.fixed.items():
             found = _inside(theirs, name)
             if found is not None and found != value:
@@ -84,6 +86,10 @@ class Layout:
                 raise UserError(f"config.json: {both}: only equal values are supported")
             for name, value in given.items():
                 ours[setting] = self._ours(setting, name, value)
+        for one, other in self.copies.items():
+            copy, of = (str(self.weights[name]) for name in (one, other))
+            if weights is not None and of in weights:
+                ours[self.unless[one]] = copy not in weights or torch.equal(weights[copy], weights[of])
         return ours
 
     def config(self, ours: Mapping[str, Any]) -> dict[str, Any]:

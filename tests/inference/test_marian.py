@@ -17,8 +17,9 @@ from bench.peers import marian, of_marian
 
 VOCABULARY = 200
 SHAPE = TransformerConfig(
-    encoder_layers=2, decoder_layers=2, width=32, inner=48, heads=4, max_length=40, norm="post", dropout=0.0
-)
+    encoder_layers=2, decoder_layers=2, width=32, inner=48, heads=4, max_length=40, norm="post",
+    positions="sinusoid-halves", dropout=0.0,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
@@ -31,8 +32,8 @@ def test_the_same_tokens(beam: int, penalty: float, activation: str) -> None:
         for name, weight in peer.named_parameters():
             if weight.ndim > 1 and "embed_positions" not in name:
                 weight.normal_(std=0.25)
-        peer.final_logits_bias[0, EOS] = 3.5  # outputs end at different lengths
-    ours = of_marian(peer, config)
+        peer.final_logits_bias[0, EOS] = 4.0  # outputs end at different lengths
+    ours = of_marian(peer)
     source = torch.randint(4, VOCABULARY, (6, 9))
     source[1, 5:], source[4, 2:] = PAD, PAD
     theirs = peer.generate(
@@ -50,7 +51,7 @@ def test_the_same_tokens(beam: int, penalty: float, activation: str) -> None:
 def test_the_same_loss_and_gradients() -> None:
     torch.manual_seed(0)
     peer = marian(SHAPE, VOCABULARY)
-    ours = of_marian(peer, SHAPE)
+    ours = of_marian(peer)
     source, target = torch.randint(4, VOCABULARY, (5, 9)), torch.randint(4, VOCABULARY, (5, 8))
     logits = peer(input_ids=source, attention_mask=(source != PAD).long(), decoder_input_ids=target[:, :-1]).logits
     answers = target[:, 1:].flatten()
