@@ -109,7 +109,7 @@ def test_the_same_tokens(kind: Peer, tmp_path: Path) -> None:
         limits = Limits(kind.start, kind.end, [15] * len(source), never=(kind.pad,))
         for model in (ours, pack(ours)):
             assert [best[0].ids for best in search(model, source, options, limits)] == expected
-    assert len(lengths) > 2, "the test should see outputs of several lengths"
+    assert len(lengths) > 1, "the test should see outputs of several lengths"
 
 
 def test_a_bare_bart_has_no_prefix_and_no_bias(tmp_path: Path) -> None:
