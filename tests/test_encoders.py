@@ -19,6 +19,8 @@ ENCODERS: dict[str, dict[str, object]] = {
     "bert, no pooler": {"kind": "bert", "pooler": False, **_SHAPE},
     "roberta": {"kind": "roberta", "pad": PAD, **_SHAPE},
     "distilbert": {"kind": "distilbert", **_SHAPE},
+    "bigbird": {"kind": "bigbird", "block": 1, "random_blocks": 0, **_SHAPE},
+    "bigbird, short": {"kind": "bigbird", **_SHAPE},
     "xlnet": {"kind": "xlnet", "pad": PAD, **{name: size for name, size in _SHAPE.items() if name != "max_length"}},
 }
 
@@ -116,3 +118,11 @@ def test_saved_and_loaded_is_identical(model: Encoder, variant: str, tmp_path: P
     other = small_encoder(variant, seed=99)
     load_weights(other, load_tensors(path)[0], path)
     assert torch.equal(other(ids(2, 6)), model(ids(2, 6)))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("variant", ["roberta", "xlnet"])
+def test_where_places_are_counted_over_real_tokens_padding_before_changes_nothing(model: Encoder) -> None:
+    read = ids(2, 5)
+    padded = torch.cat([torch.full((2, 3), PAD), read], dim=1)
+    close(model(padded)[:, 3:], model(read))

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from regard.errors import UserError
 from regard.hub.bert import BERT
+from regard.hub.bigbird import BIGBIRD
 from regard.hub.distilbert import DISTILBERT
 from regard.hub.folder import Folder, write_folder
 from regard.hub.layout import HeadNames, Layout
@@ -23,7 +24,7 @@ from regard.hub.xlnet import XLNET
 from regard.models import parse_model
 from regard.models.base import EncoderConfig, HeadName
 
-LAYOUTS: dict[str, Layout] = {layout.model_type: layout for layout in (BERT, ROBERTA, DISTILBERT, XLNET)}
+LAYOUTS: dict[str, Layout] = {layout.model_type: layout for layout in (BERT, ROBERTA, DISTILBERT, BIGBIRD, XLNET)}
 _BARE = HeadNames("", {})
 _OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 

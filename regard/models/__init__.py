@@ -13,7 +13,20 @@ from torch import nn
 
 from regard.config import ModelConfig, validated
 from regard.errors import UserError, nearest
-from regard.models import bart, bert, distilbert, gpt, llama, rnn, rnn_attention, roberta, t5, transformer, xlnet
+from regard.models import (
+    bart,
+    bert,
+    bigbird,
+    distilbert,
+    gpt,
+    llama,
+    rnn,
+    rnn_attention,
+    roberta,
+    t5,
+    transformer,
+    xlnet,
+)
 
 
 @dataclass(frozen=True)
@@ -34,6 +47,7 @@ MODELS: dict[str, Family] = {
     "bert": Family("Devlin 2019", bert.BertConfig, bert.Bert, bert.SIZES),
     "roberta": Family("Liu 2019", roberta.RobertaConfig, roberta.Roberta, roberta.SIZES),
     "distilbert": Family("Sanh 2019", distilbert.DistilBertConfig, distilbert.DistilBert, distilbert.SIZES),
+    "bigbird": Family("Zaheer 2020", bigbird.BigBirdConfig, bigbird.BigBird, bigbird.SIZES),
     "xlnet": Family("Yang 2019", xlnet.XLNetConfig, xlnet.XLNet, xlnet.SIZES),
     "gpt": Family("Radford 2018 and 2019, Brown 2020", gpt.GPTConfig, gpt.GPT, gpt.SIZES, default="nano"),
     "llama": Family("Touvron 2023", llama.LlamaConfig, llama.Llama, llama.SIZES, default="nano"),

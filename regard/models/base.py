@@ -91,8 +91,7 @@ class EncoderConfig(ModelConfig):
 
 
 class Encoder(nn.Module, ABC):
-    """Tokens in, a vector for each of them out; every token may see every other. Padding, on either side or on both,
-    changes nothing."""
+    """Tokens in, a vector for each of them out; a token may see those on both sides. Padding behind changes nothing."""
 
     config: EncoderConfig
     max_length: int | None

@@ -18,6 +18,7 @@ Site: `encoder.{layer}.self`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import torch
 from pydantic import Field
@@ -49,6 +50,8 @@ SIZES: dict[str, dict[str, object]] = {
 
 
 class Bert(Encoder):
+    layer: ClassVar[type[EncoderLayer]] = EncoderLayer
+
     def __init__(self, config: BertConfig, vocabulary: int) -> None:
         super().__init__()
         self.config: BertConfig = config
@@ -58,7 +61,7 @@ class Bert(Encoder):
         self.segments = nn.Embedding(config.segments, config.width) if config.segments else None
         self.norm = nn.LayerNorm(config.width, config.norm_epsilon)
         self.dropout = Dropout(config.dropout)
-        self.encoder = Stack[EncoderLayer](EncoderLayer(config) for _ in range(config.layers))
+        self.encoder = Stack[EncoderLayer](self.layer(config) for _ in range(config.layers))
         self.pooler = nn.Linear(config.width, config.width) if config.pooler else None
         initialise(self)
 

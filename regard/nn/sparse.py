@@ -1,0 +1,72 @@
+"""Attention between blocks of tokens: time and memory grow with the length, not with its square.
+
+    key blocks     0  1  2  3  4  5  6  7
+    query block 0  x  x  x  x  x  x  x  x     the first and the last block see all, and are seen by all
+                1  x  x  x     r        x
+                2  x  x  x  x        r  x     every other sees a few: its neighbours and some drawn at random
+                3  x     x  x  x  r     x
+               ...
+
+`block_attention` gathers the keys that each block sees and calls `attention`, the one softmax, on them. The same by a
+mask over all keys is `attention(mask=counts > 0, bias=counts.log())` with `counts` of `seen_counts`: a block that is
+named twice counts twice. A test says that both agree.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.nn.attention import Score, attention, scaled_dot
+
+NOTHING = -1
+"""In the place of a block that a shorter list does not have."""
+
+
+def block_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    seen: Tensor,
+    mask: Tensor,
+    *,
+    score: Score = scaled_dot,
+    dropout: float = 0.0,
+) -> Tensor:
+    """Queries, keys and values (B, H, T, D) of N blocks, of which those between the ends see the blocks `seen`
+    (H, N - 2, R); the mask (B, 1, 1, T) is that of padding: (B, H, T, D)."""
+    batch, heads, length, _ = query.shape
+    between = seen.shape[1]
+    size = length // (between + 2)
+    assert size * (between + 2) == length, f"{length} tokens are not {between + 2} blocks"
+
+    ends = torch.cat([query[:, :, :size], query[:, :, -size:]], dim=2)  # (B, H, 2 · size, D)
+    first, last = attention(ends, key, value, mask=mask, score=score, dropout=dropout).chunk(2, dim=2)
+
+    order = seen.transpose(0, 1)  # (N - 2, H, R)
+    head, block = torch.arange(heads, device=query.device)[:, None], order.clamp(min=0)
+    near_key, near_value = (
+        _blocks(all_of, size)[:, head, block].flatten(3, 4).flatten(0, 1) for all_of in (key, value)
+    )  # (B · (N - 2), H, R · size, D)
+    real = mask.view(batch, -1, size)[:, block] & (order != NOTHING)[..., None]  # (B, N - 2, H, R, size)
+    middle = _blocks(query, size)[:, :, 1:-1].transpose(1, 2).flatten(0, 1)  # (B · (N - 2), H, size, D)
+    near = real.flatten(3, 4).flatten(0, 1)[:, :, None]
+    looked = attention(middle, near_key, near_value, mask=near, score=score, dropout=dropout)
+    looked = looked.unflatten(0, (batch, between)).transpose(1, 2).flatten(2, 3)
+    return torch.cat([first, looked, last], dim=2)
+
+
+def seen_counts(seen: Tensor, size: int) -> Tensor:
+    """How often each query sees each key: (H, N - 2, R) -> (H, T, T)."""
+    heads, between, _ = seen.shape
+    blocks = between + 2
+    times = F.one_hot(seen + 1, blocks + 1).sum(dim=2)[..., 1:]  # (H, N - 2, N); the first column is NOTHING
+    everything = times.new_ones(heads, 1, blocks)
+    counts = torch.cat([everything, times, everything], dim=1)
+    return counts.repeat_interleave(size, dim=1).repeat_interleave(size, dim=2)
+
+
+def _blocks(tokens: Tensor, size: int) -> Tensor:
+    """(B, H, T, D) -> (B, H, N, size, D)."""
+    return tokens.reshape(*tokens.shape[:2], -1, size, tokens.shape[-1])

@@ -1,0 +1,118 @@
+"""BigBird equals Hugging Face's on texts of many blocks, alone or beside others, with its random blocks or without."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from test_published_encoders import PEERS, close, their_model
+from torch import Tensor
+
+from regard.hub.encoders import PublishedEncoder, read_encoder
+from regard.hub.folder import read_folder
+from regard.models import bigbird, build
+from regard.models.bigbird import BigBird
+from regard.nn.record import Recording
+from regard.nn.sparse import seen_counts
+from regard.nn.weights import load_weights
+
+PEER = next(peer for peer in PEERS if peer.name == "BigBird")
+BLOCK, LENGTHS = 4, [61, 29, 64, 70, 3]  # of 16, 8, 16, 18 and 1 blocks; up to 9 all is seen
+SHAPE = {
+    "num_hidden_layers": 2, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 24,
+    "block_size": BLOCK, "num_random_blocks": 2, "attention_type": "block_sparse", "max_position_embeddings": 80,
+    "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0,
+}  # fmt: skip
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Any, BigBird]:
+    theirs = their_model("BigBirdModel", PEER, SHAPE)
+    theirs.save_pretrained(tmp_path)
+    published = read_encoder(read_folder(tmp_path))
+    return theirs, our_encoder(published)
+
+
+def our_encoder(published: PublishedEncoder) -> BigBird:
+    model = build(published.config, 0).eval()
+    assert isinstance(model, BigBird)
+    weights = {name.removeprefix("encoder."): weight for name, weight in published.weights.items()}
+    load_weights(model, weights, Path("published"))
+    return model
+
+
+def batch() -> tuple[Tensor, Tensor]:
+    torch.manual_seed(1)
+    ids, segments = torch.randint(6, 60, (len(LENGTHS), 72)), torch.randint(0, 2, (len(LENGTHS), 72))
+    for row, length in enumerate(LENGTHS):
+        ids[row, length:] = 0
+    return ids, segments
+
+
+@torch.no_grad()
+def test_each_text_equals_theirs_alone(pair: tuple[Any, BigBird], tmp_path: Path) -> None:
+    theirs, ours = pair
+    ids, segments = batch()
+    recording = Recording()
+    hidden = ours(ids, segments, record=recording)
+    assert torch.equal(hidden, ours(ids, segments)), "recorded = unrecorded"
+    for row, length in enumerate(LENGTHS):
+        theirs.set_attention_type("block_sparse")
+        alone = {"input_ids": ids[row : row + 1, :length], "token_type_ids": segments[row : row + 1, :length]}
+        expected = theirs(**alone, attention_mask=torch.ones(1, length), output_attentions=True)
+        close(hidden[row, :length], expected.last_hidden_state[0])
+        blocks = -(-length // BLOCK)
+        sparse = blocks > 9
+        counts = seen_counts(bigbird.seen_blocks(2, blocks, 2, None), BLOCK)[:, :length, :length] if sparse else 1
+        for number, weights in enumerate(expected.attentions):
+            found = recording.batch(f"encoder.{number}.self")[row, :, :length, :length]
+            close(found.sum(dim=-1), torch.ones(2, length))
+            theirs_counted = weights[0, :, :length, :length] * counts  # theirs shows a block that counts thrice once
+            close(found, theirs_counted)
+
+
+@torch.no_grad()
+def test_with_blocks_drawn_as_theirs(pair: tuple[Any, BigBird], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Theirs draws in training only, with numpy's generator seeded by the layer's number."""
+    theirs, ours = pair
+    ids, segments = (values[2:3, :64] for values in batch())
+    theirs.train(), ours.train()
+
+    def drawn(heads: int, blocks: int, count: int, layer: int) -> Tensor:
+        attention = theirs.encoder.layer[layer].attention.self
+        np.random.seed(layer)
+        plan = attention._get_rand_attn_plan(64, BLOCK, count)
+        return torch.tensor(
+            np.stack(attention._bigbird_block_rand_mask_with_head(64, 64, BLOCK, BLOCK, heads, *plan)), dtype=torch.long
+        )
+
+    assert drawn(2, 16, 2, 0).unique().numel() > 4, "random indeed"
+    monkeypatch.setattr(bigbird, "drawn_blocks", drawn)
+    expected = theirs(input_ids=ids, token_type_ids=segments).last_hidden_state
+    close(ours(ids, segments), expected)
+    monkeypatch.setattr(bigbird, "drawn_blocks", lambda *_: torch.zeros(2, 14, 2, dtype=torch.long))
+    assert not torch.allclose(ours(ids, segments), expected, atol=1e-4), "other blocks, another result"
+
+
+@torch.no_grad()
+def test_texts_in_a_batch_equal_those_alone_with_blocks_drawn(pair: tuple[Any, BigBird]) -> None:
+    _, first = pair
+    config = first.config.model_copy(update={"outside_training": "drawn"})
+    torch.manual_seed(0)
+    ours = BigBird(config, 60).eval()
+    ids, segments = batch()
+    hidden = ours(ids, segments)
+    for row, length in enumerate(LENGTHS):
+        close(hidden[row, :length], ours(ids[row : row + 1, :length], segments[row : row + 1, :length])[0])
+
+
+@torch.no_grad()
+def test_packed_equals_plain(pair: tuple[Any, BigBird]) -> None:
+    from regard.inference import pack
+
+    _, ours = pair
+    ids, segments = batch()
+    close(pack(ours)(ids, segments), ours(ids, segments), ids != 0)
