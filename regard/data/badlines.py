@@ -10,18 +10,22 @@ from typing import Literal, NamedTuple, TextIO
 
 from regard.errors import UserError
 
-Reason = Literal["columns", "encoding", "empty", "long", "json"]
+Reason = Literal["columns", "encoding", "empty", "long", "json", "image", "pixels", "missing", "label"]
 _TITLES: dict[Reason, str] = {
     "columns": "wrong columns",
     "encoding": "invalid UTF-8",
     "empty": "empty side",
     "long": "too long",
     "json": "invalid JSON",
+    "image": "no readable image",
+    "pixels": "too many pixels",
+    "missing": "no such file",
+    "label": "of a class that is not trained on",
 }
 
 
 class Location(NamedTuple):
-    """Where a pair came from; lines (or the rows of a Parquet file) count from 1."""
+    """Where a pair came from; lines (or the rows of a Parquet file) count from 1. 0 stands for a whole file."""
 
     path: str
     line: int
@@ -34,6 +38,8 @@ class BadLines:
         self.path = path
         self.read = 0
         """Lines read so far, good and bad: readers count here."""
+        self.unit = "line"
+        """What is counted, in words: readers of images say so here."""
         self.counts: Counter[Reason] = Counter()
         self.examples: dict[Reason, list[Location]] = {}
         self._keep = keep
@@ -58,8 +64,8 @@ class BadLines:
     def summary(self) -> str:
         """`3 of 1,002 lines were left out:`, then a line per reason with the first line numbers."""
         if not self.total:
-            return f"all {self.read:,} lines were usable"
-        were = "line was" if self.read == 1 else "lines were"
+            return f"all {self.read:,} {self.unit}s were usable"
+        were = f"{self.unit} was" if self.read == 1 else f"{self.unit}s were"
         reasons = [f"\n  {count:,} {_TITLES[reason]} ({self._where(reason)})" for reason, count in self._sorted()]
         return f"{self.total:,} of {self.read:,} {were} left out:" + "".join(reasons)
 
@@ -69,12 +75,12 @@ class BadLines:
         if share <= max_share:
             return
         reasons = "; ".join(f"{count:,} {_TITLES[reason]}: {self._where(reason)}" for reason, count in self._sorted())
-        listed = f"; every line is listed in {self.path}" if self.path is not None else ""
+        listed = f"; every {self.unit} is listed in {self.path}" if self.path is not None else ""
         length = ", data.max_length" if self.counts["long"] else ""
         raise UserError(
-            f"{share:.1%} of the lines ({self.total:,} of {self.read:,}) cannot be used, "
+            f"{share:.1%} of the {self.unit}s ({self.total:,} of {self.read:,}) cannot be used, "
             f"data.max_bad_share = {max_share:g} allows {max_share:.1%} ({reasons}{listed}). "
-            f"Mend the lines, or raise data.max_bad_share{length}"
+            f"Mend the {self.unit}s, or raise data.max_bad_share{length}"
         )
 
     def close(self) -> None:
@@ -94,9 +100,13 @@ class BadLines:
         return sorted(self.counts.items(), key=lambda entry: (-entry[1], entry[0]))
 
     def _where(self, reason: Reason, most: int = 5) -> str:
-        """`lines 17, 90 of pairs.tsv; line 3 of more.tsv; …`."""
+        """`lines 17, 90 of pairs.tsv; line 3 of more.tsv; …`, and a file as a whole with its folder: `cat/1.jpg; …`."""
         by_file: dict[str, list[str]] = {}
         for path, line in self.examples[reason][:most]:
-            by_file.setdefault(Path(path).name, []).append(str(line))
-        parts = [f"line{'s' * (len(lines) > 1)} {', '.join(lines)} of {name}" for name, lines in by_file.items()]
+            name = Path(path).name if line else "/".join(Path(path).parts[-2:])
+            by_file.setdefault(name, []).extend([str(line)] if line else [])
+        parts = [
+            f"{self.unit}{'s' * (len(lines) > 1)} {', '.join(lines)} of {name}" if lines else name
+            for name, lines in by_file.items()
+        ]
         return "; ".join(parts) + (", …" if self.counts[reason] > most else "")

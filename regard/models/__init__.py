@@ -25,6 +25,7 @@ from regard.models import (
     roberta,
     t5,
     transformer,
+    vit,
     xlnet,
 )
 
@@ -53,6 +54,7 @@ MODELS: dict[str, Family] = {
     "llama": Family("Touvron 2023", llama.LlamaConfig, llama.Llama, llama.SIZES, default="nano"),
     "bart": Family("Lewis 2020", bart.BartConfig, bart.Bart, bart.SIZES),
     "t5": Family("Raffel 2020", t5.T5Config, t5.T5, t5.SIZES),
+    "vit": Family("Dosovitskiy 2021, Touvron 2021", vit.VitConfig, vit.Vit, vit.SIZES, default="micro"),
 }
 
 

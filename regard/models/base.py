@@ -127,13 +127,16 @@ class ImageEncoder(nn.Module, ABC):
     width: int
     """M, the width of the vectors."""
 
+    extra_tokens: list[str]
+    """The names of the tokens before the patches."""
+
     @abstractmethod
     def forward(self, images: Tensor, *, record: Recording | None = None) -> Tensor:
         """(B, C, height, width), any size of at least one patch -> hidden (B, T, M)."""
 
     @abstractmethod
     def summaries(self, hidden: Tensor) -> list[Tensor]:
-        """What a head reads, (B, M) each: one vector for the whole image; with a distillation token, its own too."""
+        """What a head reads, (B, M) each: one for the whole image, and that of a distillation token with a head."""
 
     @abstractmethod
     def grid_of(self, images: Tensor) -> tuple[int, int]:

@@ -28,7 +28,6 @@ from torch import Tensor, nn
 from regard.config import ModelConfig
 from regard.errors import UserError
 from regard.models.base import ImageEncoder
-from regard.models.bert import initialise
 from regard.models.transformer import EncoderLayer
 from regard.nn.attention import ScoreName
 from regard.nn.dropout import Dropout
@@ -58,7 +57,9 @@ class VitConfig(ModelConfig):
     score: ScoreName = "scaled-dot"
     positions: GridPositions = "learned"
     summary: Literal["class", "mean"] = Field(default="class", description="a class token, or the mean over patches")
-    distillation: bool = Field(default=False, description="a second token with a head of its own, as DeiT has")
+    distillation: Literal["none", "token", "head"] = Field(
+        default="none", description="DeiT's second token: none, a token only, or one with a head of its own"
+    )
 
     @model_validator(mode="after")
     def _sizes_fit(self) -> VitConfig:
@@ -78,7 +79,7 @@ class VitConfig(ModelConfig):
     @property
     def extra(self) -> list[str]:
         """The tokens before the patches."""
-        return ["[class]"] * (self.summary == "class") + ["[distillation]"] * self.distillation
+        return ["[class]"] * (self.summary == "class") + ["[distillation]"] * (self.distillation != "none")
 
 
 SIZES: dict[str, dict[str, object]] = {
@@ -99,7 +100,7 @@ class Patches(nn.Module):
     def __init__(self, channels: int, patch: int, width: int) -> None:
         super().__init__()
         self.patch = patch
-        self.weight = nn.Parameter(torch.empty(width, channels, patch, patch))
+        self.weight = nn.Parameter(torch.randn(width, channels, patch, patch) * (channels * patch * patch) ** -0.5)
         self.bias = nn.Parameter(torch.zeros(width))
 
     def forward(self, images: Tensor) -> Tensor:
@@ -113,18 +114,20 @@ class Patches(nn.Module):
 class Vit(ImageEncoder):
     def __init__(self, config: VitConfig, vocabulary: int = 0) -> None:  # images have no vocabulary
         super().__init__()
-        self.config, self.width = config, config.width
+        self.config, self.width, self.extra_tokens = config, config.width, config.extra
         width, extra = config.width, len(config.extra)
         self.patches = Patches(config.channels, config.patch, width)
         self.class_token = nn.Parameter(torch.empty(1, 1, width)) if config.summary == "class" else None
-        self.distillation_token = nn.Parameter(torch.empty(1, 1, width)) if config.distillation else None
+        self.distillation_token = nn.Parameter(torch.empty(1, 1, width)) if "[distillation]" in config.extra else None
         self.positions: Tensor | None = None
         if config.positions == "learned":
             self.positions = nn.Parameter(torch.empty(1, extra + config.grid**2, width))
         self.dropout = Dropout(config.dropout)
         self.encoder = Stack[EncoderLayer](EncoderLayer(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(width, config.norm_epsilon) if config.norm == "pre" else nn.Identity()
-        initialise(self)
+        for tokens in (self.class_token, self.distillation_token, self.positions):
+            if tokens is not None:
+                nn.init.normal_(tokens, std=0.02)
 
     def forward(self, images: Tensor, *, record: Recording | None = None) -> Tensor:
         *_, hidden = self.each_layer(images, record)
@@ -152,7 +155,7 @@ class Vit(ImageEncoder):
     def summaries(self, hidden: Tensor) -> list[Tensor]:
         extra = len(self.config.extra)
         first = hidden[:, 0] if self.config.summary == "class" else hidden[:, extra:].mean(dim=1)
-        return [first, hidden[:, extra - 1]] if self.config.distillation else [first]
+        return [first, hidden[:, extra - 1]] if self.config.distillation == "head" else [first]
 
     def grid_of(self, images: Tensor) -> tuple[int, int]:
         return images.shape[2] // self.config.patch, images.shape[3] // self.config.patch

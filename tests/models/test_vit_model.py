@@ -17,8 +17,9 @@ SMALL = {"image": 12, "patch": 4, "layers": 2, "width": 16, "inner": 24, "heads"
 VARIANTS = {
     "class": {},
     "mean": {"summary": "mean"},
-    "distillation": {"distillation": True},
-    "distillation, mean": {"distillation": True, "summary": "mean"},
+    "distillation": {"distillation": "head"},
+    "distillation, token only": {"distillation": "token"},
+    "distillation, mean": {"distillation": "head", "summary": "mean"},
     "sinusoid": {"positions": "sinusoid"},
     "no positions, post-norm": {"positions": "none", "norm": "post"},
     "grey": {"channels": 1, "patch": 3},
@@ -89,6 +90,7 @@ def test_summaries_are_the_class_token_or_the_mean_and_the_distillation_token() 
     for variant, expected in (
         ("class", [hidden[:, 0]]),
         ("mean", [hidden.mean(1)]),
+        ("distillation, token only", [hidden[:, 0]]),
         ("distillation", [hidden[:, 0], hidden[:, 1]]),
         ("distillation, mean", [hidden[:, 1:].mean(1), hidden[:, 0]]),
     ):
