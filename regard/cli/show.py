@@ -47,6 +47,7 @@ NEXT = {
     "answer": 'regard answer {run} "question" --context text.txt',
     "choose": 'regard choose {run} "situation" "one way" "another way"',
     "masked": 'regard fill {run} "The animal did not cross the [MASK]."',
+    "image": "regard classify {run} picture.jpg --attention attention.png",
 }
 """What to do with a run of each task."""
 

@@ -38,7 +38,7 @@ def is_folder(path: Path) -> bool:
 def read_folder(path: Path) -> Folder:
     if not is_folder(path):
         raise UserError(f"{path}: no Hugging Face folder (there is no {CONFIG} in it)")
-    return Folder(path, _read_json(path / CONFIG), _read_weights(path))
+    return Folder(path, read_json(path / CONFIG), _read_weights(path))
 
 
 def write_folder(path: Path, config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> None:
@@ -51,7 +51,7 @@ def _read_weights(path: Path) -> dict[str, Tensor]:
     if (path / WEIGHTS).is_file():
         return load_tensors(path / WEIGHTS)[0]
     if (path / INDEX).is_file():
-        places: dict[str, str] = _read_json(path / INDEX).get("weight_map", {})
+        places: dict[str, str] = read_json(path / INDEX).get("weight_map", {})
         weights: dict[str, Tensor] = {}
         for name in sorted(set(places.values())):
             weights |= load_tensors(path / name)[0]
@@ -69,7 +69,7 @@ def _read_weights(path: Path) -> dict[str, Tensor]:
     raise UserError(f"{path}: has no weights (neither {WEIGHTS} nor {INDEX})")
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
     try:
         values = json.loads(path.read_text(encoding="utf8"))
     except (OSError, ValueError) as error:

@@ -12,14 +12,18 @@ from regard.errors import UserError
 from regard.hub.encoder_runs import export_encoder, open_encoder
 from regard.hub.encoders import LAYOUTS as ENCODERS
 from regard.hub.folder import CONFIG, Folder, read_folder
+from regard.hub.vit import read_vit, write_vit
 from regard.tasks.saved import Saved
 
 READERS: dict[str, Callable[[Folder], Saved]] = {
     **dict.fromkeys(ENCODERS, open_encoder),
+    "vit": read_vit,
+    "deit": read_vit,
 }
 """By the `model_type` of config.json."""
 WRITERS: dict[str, Callable[[Saved, Path], None]] = {
     **{str(layout.means["kind"]): export_encoder for layout in ENCODERS.values()},
+    "vit": write_vit,
 }
 """By the `kind` of our model; the folder exists and is empty."""
 

@@ -10,6 +10,7 @@ from regard.tasks.answer import Answer
 from regard.tasks.base import Task
 from regard.tasks.choose import Choose
 from regard.tasks.classify import Classify
+from regard.tasks.image import Image
 from regard.tasks.masked import Masked
 from regard.tasks.tag import Tag
 from regard.tasks.translate import Translate
@@ -21,6 +22,7 @@ TASKS: dict[str, type[Task]] = {
     "answer": Answer,
     "choose": Choose,
     "masked": Masked,
+    "image": Image,
 }
 
 

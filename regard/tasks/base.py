@@ -102,6 +102,11 @@ class Task(ABC):
         """The object that has the task's verb: a `Translator`, a `Classifier`, ... (mostly a `Predictor`)."""
 
     @classmethod
+    def inherited(cls, saved: Saved) -> Facts:
+        """The options that a run which begins with `saved` takes over from it."""
+        return {}
+
+    @classmethod
     @abstractmethod
     def prepare(cls, config: Config, cache: Path, progress: Progress) -> Task:
         """Read the sources of `config`, or find in `cache` what was made of them before."""

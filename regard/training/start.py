@@ -79,7 +79,8 @@ def _model_layer(task: str, model: str | None, chosen: Values) -> tuple[str, Val
         raise UserError(f"--model {model}: is settled by --from {start}; leave one of them out")
     saved = open_saved(Path(str(start)))
     text = {} if saved.text is None else {"tokenizer": {"file": str(start)}}
-    return f"from {start}", {"model": saved.config.model.model_dump(), **text}
+    options = task_named(task).inherited(saved)
+    return f"from {start}", {"model": saved.config.model.model_dump(), "options": options, **text}
 
 
 def _check_promise(config: Config) -> None:
