@@ -65,7 +65,7 @@ class Run:
     def asked(self, kind: type[Predictor], verb: str) -> Predictor:
         """The predictor, if it is of the kind that has this verb."""
         if not isinstance(self.predictor, kind):
-            raise UserError(f"{self.folder.path}: is a model to {self.config.task}, it cannot {verb}")
+            raise UserError(f"{self.folder.path}: is a run of the task {self.config.task!r}, it cannot {verb}")
         return self.predictor
 
     @property
@@ -116,7 +116,7 @@ class Run:
         if layers not in get_args(Layers):
             raise UserError(f"layers = {layers!r}: unknown{nearest(layers, get_args(Layers))}")
         if not isinstance(self.model, Headed):
-            raise UserError(f"{self.folder.path}: is a model to {self.config.task}, it has no vectors of texts")
+            raise UserError(f"{self.folder.path}: a run of the task {self.config.task!r} has no vectors of texts")
         reader = Reader(self.model, self.saved.tokenizer, self.config.data.max_length)
         return reader.vectors(texts, cast(Pooling, pooling), cast(Layers, layers))
 

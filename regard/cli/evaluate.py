@@ -50,10 +50,14 @@ def evaluate(
     from regard.run import Run
     from regard.tasks.base import Predictor
     from regard.tasks.translation_scores import Variant, sentence_bleu
+    from regard.tasks.translator import Translator
 
     opened = Run.load(run, device, "int8" if int8 else "float32")
     if isinstance(opened.predictor, Predictor):
         _score(opened, opened.predictor, files or [], columns, out, as_json)
+        return
+    if not isinstance(opened.predictor, Translator):
+        _score_again(opened, files or [], as_json)
         return
     search = opened.config.decode
     if beam is not None:
@@ -109,6 +113,20 @@ def _score(
             scores[name] = found.scores
             for row in found.rows if out else ():
                 print(json.dumps({"set": name, **row}, ensure_ascii=False), file=file)
+    if as_json:
+        typer.echo(json.dumps(scores, indent=2, ensure_ascii=False))
+    else:
+        print_task_scores(scores)
+
+
+def _score_again(run: Run, files: list[str], as_json: bool) -> None:
+    """The scores of a task that is scored only on text of its own (pre-training), computed once more."""
+    from regard.cli.show import print_task_scores
+    from regard.tasks import task_named
+
+    if files:
+        raise UserError(f"{files[0]}: a run of the task {run.config.task!r} is scored on the text it held out only")
+    scores = task_named(run.config.task).open(run.config, run.folder.data).test(run.model)
     if as_json:
         typer.echo(json.dumps(scores, indent=2, ensure_ascii=False))
     else:

@@ -1,0 +1,231 @@
+"""The tasks of an encoder, from files to scores: they learn, they are exported as they are, mistakes are explained."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoTokenizer, BertForQuestionAnswering, BertForSequenceClassification
+from transformers import BertForMultipleChoice as BertForChoice
+from transformers import BertForTokenClassification as BertForTags
+
+import regard
+from regard.data.subwords import Subwords
+from regard.errors import UserError
+from regard.hub.published import export
+from regard.nn.weights import load_tensors
+from regard.tasks.answer import AnswerOptions, target_of, windows
+from regard.tasks.tag import firsts, split
+from regard.training.saved import open_saved
+from regard.training.start import settle, train
+
+SMALL: dict[str, object] = {
+    "tokenizer.vocabulary": 200,
+    "tokenizer.lowercase": True,
+    "model.layers": 2,
+    "model.width": 32,
+    "model.inner": 64,
+    "model.heads": 4,
+    "model.dropout": 0.0,
+    "model.attention_dropout": 0.0,
+    "train.epochs": 12.0,
+    "train.batch_tokens": 256,
+    "train.learning_rate": 3e-3,
+    "train.validate_every": 40,
+    "train.device": "cpu",
+}
+NAMES = ("cat", "dog", "bird", "mouse", "horse", "cow")
+GOOD, BAD = ("lovely", "fine", "great"), ("awful", "poor", "dull")
+
+
+def sentence(number: int) -> tuple[str, str]:
+    words = GOOD if number % 2 else BAD
+    return f"The {NAMES[number % 6]} number {number} was {words[number % 3]} again.", "good" if number % 2 else "bad"
+
+
+def write(folder: Path, task: str) -> Path:
+    """A small file of examples that can be learned."""
+    rows: list[Any] = []
+    if task == "classify":
+        rows = ["\t".join(("text", "label")), *("\t".join(sentence(number)) for number in range(160))]
+    elif task == "tag":
+        for number in range(160):
+            words = sentence(number)[0].removesuffix(".").split()
+            rows += [f"{word}\t{'B-animal' if word in NAMES else 'O'}" for word in words] + [""]
+    elif task == "choose":
+        for number in range(160):
+            options = [f"it was {GOOD[number % 3]}", f"it was {BAD[number % 3]}"]
+            right = number % 2
+            row = {
+                "context": f"The {NAMES[number % 6]} {number}",
+                "options": options[:: 1 if right else -1],
+                "label": 1 - right,
+            }
+            rows.append(
+                json.dumps(row if number % 5 else {**row, "options": [*row["options"], f"it was {BAD[0]} and dull"]})
+            )
+    else:
+        asked = []
+        for number in range(60):
+            name = NAMES[number % 6]
+            context = f"Number {number} went home. The {name} ate the apple. Nobody else came."
+            answers = [{"text": name, "answer_start": context.index(name)}]
+            asked.append(
+                {"context": context, "qas": [{"id": str(number), "question": "Who ate it?", "answers": answers}]}
+            )
+        rows = [json.dumps({"data": [{"title": str(number), "paragraphs": [one]} for number, one in enumerate(asked)]})]
+    path = folder / {"classify": "a.tsv", "tag": "a.conll", "choose": "a.jsonl", "answer": "a.json"}[task]
+    path.write_text("\n".join(rows) + "\n", encoding="utf8")
+    return path
+
+
+@pytest.fixture(scope="module", params=["classify", "tag", "choose", "answer"])
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> regard.Run:
+    folder = tmp_path_factory.mktemp(request.param)
+    settings = {**SMALL, "train.epochs": 30.0} if request.param == "answer" else SMALL
+    return regard.train(request.param, write(folder, request.param), out=folder / "run", settings=settings, quiet=True)
+
+
+MAIN = {"classify": "accuracy", "tag": "f1", "choose": "accuracy", "answer": "f1"}
+
+
+def test_what_can_be_learned_is_learned(run: regard.Run) -> None:
+    scores = run.scores["test"]
+    assert scores[MAIN[run.config.task]] > 90, scores
+
+
+def test_an_opened_run_scores_as_it_did_after_training(run: regard.Run) -> None:
+    found = run.predictor.evaluate(run.held_out()["test"])
+    again = found.scores
+    for name, value in run.scores["test"].items():
+        if isinstance(value, float):
+            assert again[name] == pytest.approx(value, abs=1e-4)
+    assert len(found.rows) == found.scores["examples"]
+
+
+def test_neighbours_in_a_batch_change_nothing(run: regard.Run) -> None:
+    examples = list(run.held_out()["test"])
+    together = run.predictor.predict(examples)
+    for example, one in zip(examples[:4], together, strict=False):
+        (alone,) = run.predictor.predict([example])
+        assert alone.output == one.output or alone.output == pytest.approx(one.output, abs=1e-3)
+        assert alone.loss == pytest.approx(one.loss, abs=1e-3)
+
+
+def test_the_exported_folder_gives_equal_logits(run: regard.Run, tmp_path: Path) -> None:
+    """And opened again by us, equal predictions."""
+    kinds = {
+        "classify": BertForSequenceClassification, "tag": BertForTags,
+        "answer": BertForQuestionAnswering, "choose": BertForChoice,
+    }  # fmt: skip
+    export(open_saved(run.folder.path), tmp_path / "hf")
+    theirs = kinds[run.config.task].from_pretrained(tmp_path / "hf").eval()
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "hf")
+    texts = [sentence(number)[0] for number in range(5)]
+    rows = run.predictor.reader.tokenizer.inputs(texts, [text[::-1] for text in texts], most=64)
+    encoded = tokenizer(texts, [text[::-1] for text in texts], return_tensors="pt", padding=True)
+    assert encoded["input_ids"][0].tolist()[: len(rows[0].ids)] == rows[0].ids
+    inputs = {name: value[:, None] if run.config.task == "choose" else value for name, value in encoded.items()}
+    with torch.no_grad():
+        answer = theirs(**inputs)
+    for number, ours in enumerate(run.predictor.reader.logits(rows)):
+        if run.config.task == "answer":
+            expected = torch.stack([answer.start_logits[number], answer.end_logits[number]], dim=-1)
+        else:
+            expected = answer.logits[number]
+        expected = expected[: len(ours)] if ours.ndim > 1 else expected.flatten() if ours.ndim else expected[0]
+        torch.testing.assert_close(ours, expected, atol=1e-5, rtol=1e-4)
+    again = regard.load(tmp_path / "hf")
+    examples = run.held_out()["test"]
+    assert [one.output for one in again.predictor.predict(examples)] == [
+        one.output for one in run.predictor.predict(examples)
+    ]
+
+
+def test_attention_is_there_for_every_answer(run: regard.Run) -> None:
+    text = "The cat number 3 was lovely."
+    found: Any = {
+        "classify": lambda: run.classify([text]),
+        "tag": lambda: run.tag([text]),
+        "choose": lambda: run.choose([text], [["one", "two"]]),
+        "answer": lambda: run.answer(["Who?"], [text]),
+    }[run.config.task]()
+    record = found[0].attention
+    assert list(record.sites) == ["encoder.0.self", "encoder.1.self"]
+    np.testing.assert_allclose(record.sites["encoder.1.self"].weights.sum(-1), 1, atol=1e-5)
+
+
+def test_a_run_begins_with_another_and_frozen_layers_stay(tmp_path: Path) -> None:
+    short = {**SMALL, "train.epochs": 1.0}
+    first = train("classify", [str(write(tmp_path, "classify"))], out=tmp_path / "one", settings=short)
+    settings = {"start": str(first.path), "train.epochs": 2.0, "train.freeze": 1, "train.device": "cpu"}
+    settings |= {"train.learning_rate": 1e-2, "train.batch_tokens": 256}
+    second = train("tag", [str(write(tmp_path, "tag"))], out=tmp_path / "two", settings=settings)
+    before, after = load_tensors(first.model)[0], load_tensors(second.model)[0]
+    kept = [name for name in after if name in before and torch.equal(before[name], after[name])]
+    frozen = [name for name in after if name.startswith(("encoder.words", "encoder.positions", "encoder.encoder.0."))]
+    assert set(frozen) <= set(kept)
+    assert not any(name.startswith(("encoder.encoder.1.", "head")) for name in kept)
+    with pytest.raises(UserError, match="--model bert-tiny: is settled by --from"):
+        settle("tag", ["x"], "bert-tiny", None, settings)
+    with pytest.raises(UserError, match=r"model = 'transformer': cannot classify; these can: .*bert"):
+        settle("classify", ["x"], "transformer", None, {})
+
+
+def test_numbers_are_learned_too(tmp_path: Path) -> None:
+    rows = [f"{sentence(number)[0]}\t{number % 2 * 2.5}" for number in range(160)]
+    (tmp_path / "n.tsv").write_text("text\tscore\n" + "\n".join(rows), encoding="utf8")
+    run = regard.train("classify", tmp_path / "n.tsv", out=tmp_path / "run", settings=SMALL, quiet=True)
+    assert run.scores["test"]["pearson"] > 90
+    low, high = run.classify(["The cat number 6 was awful again.", "The dog number 1 was fine again."])
+    assert low.number is not None
+    assert high.number is not None
+    assert low.number < high.number
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (
+            "text\tlabel\n" + "".join(f"{n}\tx\n" for n in range(30)),
+            "all examples have the label 'x'; two classes are needed",
+        ),
+        ("a\tb\tc\n" * 30, "3 columns without names; choose, for example --columns 0,1"),
+        ("one\ttwo\tlabel\n" + "a\tb\t1\n" * 30, "no column for the text; there are one, two, label"),
+    ],
+)
+def test_a_table_that_cannot_be_used_is_explained(tmp_path: Path, rows: str, expected: str) -> None:
+    (tmp_path / "bad.tsv").write_text(rows, encoding="utf8")
+    with pytest.raises(UserError, match=expected):
+        train("classify", [str(tmp_path / "bad.tsv")], out=tmp_path / "run", settings=SMALL)
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Subwords:
+    return Subwords.learn([sentence(n)[0] for n in range(50)], kind="wordpiece", vocabulary=120, lowercase=True)
+
+
+@pytest.mark.parametrize("most", [6, 9, 40])
+def test_long_sentences_are_parted_between_words(tokenizer: Subwords, most: int) -> None:
+    words = ["the", "unbelievably", "long", "sentence", "\x07", "about", "a", "horse", "and", "numberless", "cows"]
+    parts = list(split(tokenizer, words, most))
+    assert sum(len(firsts(part)) for part in parts) == len(words), "every word has its place in one part"
+    assert all(len(part.ids) <= most for part in parts)
+
+
+def test_the_target_of_a_window_is_the_answer(tokenizer: Subwords) -> None:
+    from regard.data.labelled import Answer, Question
+
+    context = " ".join(sentence(number)[0] for number in range(12))
+    start = context.index("horse")
+    question = Question("1", "t", "who was it", context, [Answer("horse number 4", start)])
+    (group,) = windows(tokenizer, ["who was it"], [context], 40, AnswerOptions(overlap=10, most_question=12))
+    found = 0
+    for window in group:
+        first, last = target_of(question, window, tokenizer)
+        if first != 0:
+            found += 1
+            assert context[window.offsets[first][0] : window.offsets[last][1]] == "horse number 4"
+    assert found, "some window holds the answer"

@@ -1,0 +1,122 @@
+"""Pre-training: what is asked, that it is learned, and that its run can be used."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoTokenizer, BertForPreTraining
+
+import regard
+from regard.errors import UserError
+from regard.hub.published import export
+from regard.tasks.masked import Masked
+from regard.training.saved import open_saved
+from regard.training.start import settle
+
+SMALL: dict[str, object] = {
+    "tokenizer.vocabulary": 150,
+    "tokenizer.lowercase": True,
+    "data.max_length": 24,
+    "model.layers": 1,
+    "model.width": 32,
+    "model.inner": 64,
+    "model.heads": 4,
+    "model.dropout": 0.0,
+    "model.attention_dropout": 0.0,
+    "train.steps": 80,
+    "train.batch_tokens": 512,
+    "train.learning_rate": 5e-3,
+    "train.warmup": 10,
+    "train.validate_every": 40,
+    "train.device": "cpu",
+}
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Documents that keep to one animal: the second sentence follows, or it does not."""
+    path = tmp_path_factory.mktemp("text") / "animals.txt"
+    names = ("cat", "dog", "cow")
+    lines = []
+    for number in range(120):
+        name = names[number % 3]
+        lines += [f"the {name} is here", f"a {name} came home", f"we see the {name}", f"the {name} ate", ""]
+    path.write_text("\n".join(lines), encoding="utf8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(text: Path, tmp_path_factory: pytest.TempPathFactory) -> regard.Run:
+    return regard.train("masked", text, out=tmp_path_factory.mktemp("masked") / "run", settings=SMALL, quiet=True)
+
+
+@pytest.fixture(scope="module")
+def task(run: regard.Run) -> Masked:
+    return Masked.open(run.config, run.folder.data)
+
+
+def test_words_are_guessed_from_their_neighbours(run: regard.Run) -> None:
+    assert run.scores["test"]["guessed"] > 40, run.scores  # the commonest word alone would be 20%
+    (filled,) = run.fill(["the [MASK] is here"], top=3)
+    assert len(filled.masks[0]) == 3
+    assert filled.masks[0][0].probability >= filled.masks[0][1].probability
+    assert list(filled.attention.sites) == ["encoder.0.self"]
+
+
+def test_a_batch_is_a_function_of_rows_and_seed(task: Masked) -> None:
+    one, same, other = task.batch([0, 3, 5], 7), task.batch([0, 3, 5], 7), task.batch([0, 3, 5], 8)
+    assert torch.equal(one.inputs.ids, same.inputs.ids)
+    assert not torch.equal(one.inputs.ids, other.inputs.ids)
+    special = task.tokenizer.special
+    for row, place, word in zip(one.rows, one.places, one.words, strict=True):
+        assert int(word) not in special.ids, "a special token is never asked for"
+        assert int(one.inputs.segments[row, place]) in (0, 1)
+
+
+def test_half_of_the_second_sentences_follow(task: Masked) -> None:
+    rows = np.arange(len(task.train))
+    follows = torch.cat([task.batch(rows, seed).follows for seed in range(20)])  # type: ignore[misc]
+    assert follows.float().mean().item() == pytest.approx(0.5, abs=0.05)
+    batch = task.batch(rows, 0)
+    assert batch.inputs.ids.shape[1] <= 24
+
+
+def test_the_exported_folder_gives_equal_logits(run: regard.Run, tmp_path: Path) -> None:
+    export(open_saved(run.folder.path), tmp_path / "hf")
+    theirs = BertForPreTraining.from_pretrained(tmp_path / "hf").eval()
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "hf")
+    (row,) = run.predictor.reader.tokenizer.inputs(["the [MASK] is here"], most=24, masks=True)
+    with torch.no_grad():
+        answer = theirs(**tokenizer("the [MASK] is here", return_tensors="pt"))
+    torch.testing.assert_close(run.predictor.reader.logits([row])[0], answer.prediction_logits[0], atol=1e-5, rtol=1e-4)
+    again = regard.load(tmp_path / "hf").fill(["the [MASK] is here"])
+    assert again[0].text == run.fill(["the [MASK] is here"])[0].text
+
+
+def test_vectors_do_not_depend_on_their_neighbours(run: regard.Run) -> None:
+    texts = ["the cat is here", "a dog", "we see the cow and the cat came home"]
+    together = run.embed(texts)
+    for number, text in enumerate(texts):
+        np.testing.assert_allclose(run.embed([text])[0], together[number], atol=1e-5)
+    assert run.embed(texts, layers="concat-last-four").shape == (3, 32)
+    assert run.embed(texts, pooling="first").shape == (3, 32)
+    with pytest.raises(UserError, match="pooling = 'max': unknown"):
+        run.embed(texts, pooling="max")
+
+
+def test_without_next_sentence_there_is_one_segment(text: Path, tmp_path: Path) -> None:
+    settings = {**SMALL, "options.next_sentence": False, "options.whole_words": True, "train.steps": 2}
+    run = regard.train("masked", text, out=tmp_path / "run", settings=settings, quiet=True)
+    batch = Masked.open(run.config, run.folder.data).batch([0, 1], 1)
+    assert batch.follows is None
+    assert batch.inputs.segments.max() == 0
+    assert "next_sentence" not in run.scores["test"]
+
+
+def test_mistakes_are_explained(text: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty.txt").write_text("\n\n", encoding="utf8")
+    with pytest.raises(UserError, match=r"empty\.txt: has no text to train on"):
+        regard.train("masked", tmp_path / "empty.txt", out=tmp_path / "run", settings=SMALL, quiet=True)
+    with pytest.raises(UserError, match=r"options\.mask_rate: unknown key"):
+        settle("masked", [str(text)], None, None, {"options.mask_rate": 0.2})
