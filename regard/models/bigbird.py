@@ -73,10 +73,16 @@ class Texts:
 
 class BigBirdLayer(EncoderLayer):
     def forward(
-        self, x: Tensor, mask: Tensor | None, record: Recording | None, site: str, texts: list[Texts] | None = None
+        self,
+        x: Tensor,
+        mask: Tensor | None,
+        record: Recording | None,
+        site: str,
+        bias: Tensor | None = None,
+        texts: list[Texts] | None = None,
     ) -> Tensor:
         if texts is None or mask is None or all(some.seen is None for some in texts):
-            return super().forward(x, mask, record, site)
+            return super().forward(x, mask, record, site, bias)
         query, memory = self.attention.query_and_memory(self.around_attention.before(x))
         key, value, score = memory.key, memory.value, self.attention.score
         if record is not None and record.wants(f"{site}.self"):
@@ -111,7 +117,7 @@ class BigBird(Bert):
         yield x
         mask = padding_mask(ids, self.config.pad)
         for index, layer in enumerate(self.encoder):
-            x = layer(x, mask, record, f"encoder.{index}", self._texts(mask, index))
+            x = layer(x, mask, record, f"encoder.{index}", texts=self._texts(mask, index))
             yield x
 
     def _texts(self, mask: Tensor, layer: int) -> list[Texts] | None:
