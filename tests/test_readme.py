@@ -4,6 +4,7 @@ Trainings are shortened; nothing else is changed. `make demo` and `make test` ar
 by CI, not from within a test.
 """
 
+import json
 import os
 import re
 import subprocess
@@ -16,10 +17,13 @@ import pytest
 from regard.data.corpora import corpus
 
 ROOT = Path(__file__).parent.parent
-SHORT = (
-    " --overwrite --set train.steps=4 --set train.validate_every=4 --set train.validate_sentences=3"
-    " --set model.width=16 --set model.inner=16 --set model.encoder_layers=1 --set model.decoder_layers=1"
-)
+TINY = " --set model.width=16 --set model.inner=16"
+ONCE = " --overwrite --set train.validate_every=4 --set train.validate_sentences=3" + TINY
+SHORT = {
+    "translate": ONCE + " --set train.steps=4 --set model.encoder_layers=1 --set model.decoder_layers=1",
+    "masked": ONCE + " --set train.steps=4 --set tokenizer.vocabulary=200",
+}
+FINE_TUNED = " --overwrite --set train.epochs=0.1"
 
 
 def commands(text: str) -> list[str]:
@@ -33,17 +37,40 @@ def python_blocks(text: str) -> list[str]:
 
 
 def shortened(command: str) -> str:
-    return command + SHORT if command.startswith("regard train translate") else command
+    if not (training := re.match(r"regard train (\w+)", command)):
+        return command
+    return command + SHORT.get(training[1], FINE_TUNED)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/guide.md"])
-def test_every_command_runs(page: str, tmp_path: Path) -> None:
-    text = (ROOT / page).read_text(encoding="utf8")
+def write_examples(folder: Path) -> None:
+    """The files that the pages speak of."""
     splits = corpus("english-french").splits
     for name, count in (("pairs.tsv", 400), ("test.tsv", 20)):
         rows = islice(splits["test"](), count)
-        (tmp_path / name).write_text("".join(f"{pair.source}\t{pair.target}\n" for pair in rows), encoding="utf8")
-    (tmp_path / "sentences.txt").write_text("The cat sleeps.\nThe dogs see a white cat.\n", encoding="utf8")
+        (folder / name).write_text("".join(f"{pair.source}\t{pair.target}\n" for pair in rows), encoding="utf8")
+    texts = [pair.source for pair in islice(splits["test"](), 60)]
+    files = {
+        "sentences.txt": ["The cat sleeps.", "The dogs see a white cat."],
+        "text.txt": [line for number, text in enumerate(texts) for line in (text, *([""] if number % 6 == 5 else []))],
+        "reviews.csv": ["text,label", *(f'"{text}",{number % 2}' for number, text in enumerate(texts))],
+        "names.conll": [line for text in texts for line in (*(f"{word}\tO" for word in text.split()), "")],
+        "choices.jsonl": [json.dumps({"context": text, "options": ["Yes.", "No."], "label": 0}) for text in texts],
+        "questions.json": [json.dumps({"data": [_article(number, text) for number, text in enumerate(texts)]})],
+    }
+    for name, lines in files.items():
+        (folder / name).write_text("\n".join(lines) + "\n", encoding="utf8")
+
+
+def _article(number: int, text: str) -> dict[str, object]:
+    answer = {"text": text.split(maxsplit=1)[0], "answer_start": 0}
+    questions = [{"id": str(number), "question": "Which?", "answers": [answer]}]
+    return {"title": str(number), "paragraphs": [{"context": text, "qas": questions}]}
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/guide.md", "docs/encoders.md"])
+def test_every_command_runs(page: str, tmp_path: Path) -> None:
+    text = (ROOT / page).read_text(encoding="utf8")
+    write_examples(tmp_path)
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     found = [*map(shortened, commands(text)), *(f"python - <<'END'\n{block}END" for block in python_blocks(text))]
     assert len(found) >= 5, "the page shows how it is done"
@@ -53,7 +80,8 @@ def test_every_command_runs(page: str, tmp_path: Path) -> None:
             ["sh", "-ec", command], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, f"{command}\n{done.stdout[-500:]}\n{done.stderr[-1500:]}"
-    assert (tmp_path / "cat.svg").exists(), "the picture that the page promises"
+    for picture in set(re.findall(r"--attention (\S+)", text)):
+        assert (tmp_path / picture).exists(), "the picture that the page promises"
 
 
 @pytest.mark.parametrize("page", ["README.md", *(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))])
