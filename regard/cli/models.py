@@ -10,13 +10,15 @@ import typer
 def models(
     vocabulary: Annotated[int, typer.Option(help="Entries of the vocabulary to count with.")] = 8000,
 ) -> None:
-    """List the models and their sizes."""
+    """List the models, their sizes, and the tasks they can be trained for."""
     import torch
 
     from regard.models import MODELS, build, named, parse_model
+    from regard.tasks import TASKS
 
     for kind, family in MODELS.items():
-        typer.echo(f"{kind} ({family.papers})")
+        able = [name for name, task in TASKS.items() if issubclass(family.model, task.promise)]
+        typer.echo(f"{kind} ({family.papers}): {', '.join(able)}")
         for size in family.sizes:
             with torch.device("meta"):
                 model = build(parse_model(named(f"{kind}-{size}")), vocabulary)

@@ -17,11 +17,17 @@ if TYPE_CHECKING:
 
 
 def train(
-    task: Annotated[str | None, typer.Argument(help="What to train for: translate.", show_default=False)] = None,
+    task: Annotated[
+        str | None,
+        typer.Argument(
+            help="What to train for: translate, summarize, language, masked, classify, tag, answer, choose, image, ...",
+            show_default=False,
+        ),
+    ] = None,
     files: Annotated[
         list[str] | None,
         typer.Argument(
-            help="A TSV, CSV, JSONL or Parquet file (or .gz), two parallel text files, a folder, a glob, "
+            help="A TSV, CSV, JSONL or Parquet file (or .gz), text files, a folder, a glob, "
             "or a built-in corpus (see: regard corpus).",
             show_default=False,
         ),
@@ -41,7 +47,7 @@ def train(
 ) -> None:
     """Train a model on your file, in one go.
 
-    Tokenizer, split into training and held-out pairs, training, score.
+    Tokenizer, split into training and held-out examples, training, score.
 
     Ctrl-C saves and stops; --resume goes on, to the bit as if it had never stopped.
     """
