@@ -18,6 +18,7 @@ from regard.data.readers import read_pairs
 from regard.data.words import split_words
 from regard.errors import UserError, nearest
 from regard.inference import Weights, pack
+from regard.models.base import Features
 from regard.models.heads import Headed
 from regard.nn.weights import load_weights
 from regard.tasks import task_named
@@ -25,7 +26,7 @@ from regard.tasks.answer import Answerer, Found
 from regard.tasks.choose import Chooser, Chosen
 from regard.tasks.classify import Classified, Classifier
 from regard.tasks.filler import Filled, Filler
-from regard.tasks.reading import Layers, Pooling, Reader
+from regard.tasks.reading import Pooling, Reader
 from regard.tasks.saved import Saved
 from regard.tasks.tag import TaggedWords, Tagger
 from regard.tasks.translation_scores import Scores, Variant, evaluate
@@ -113,12 +114,12 @@ class Run:
         """A vector for each text, from a run with any encoder; see `Reader.vectors`."""
         if pooling not in get_args(Pooling):
             raise UserError(f"pooling = {pooling!r}: unknown{nearest(pooling, get_args(Pooling))}")
-        if layers not in get_args(Layers):
-            raise UserError(f"layers = {layers!r}: unknown{nearest(layers, get_args(Layers))}")
+        if layers not in get_args(Features):
+            raise UserError(f"layers = {layers!r}: unknown{nearest(layers, get_args(Features))}")
         if not isinstance(self.model, Headed):
             raise UserError(f"{self.folder.path}: a run of the task {self.config.task!r} has no vectors of texts")
         reader = Reader(self.model, self.saved.tokenizer, self.config.data.max_length)
-        return reader.vectors(texts, cast(Pooling, pooling), cast(Layers, layers))
+        return reader.vectors(texts, cast(Pooling, pooling), cast(Features, layers))
 
     def evaluate(
         self,

@@ -157,7 +157,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "unknown model": ("pairs.tsv --model transformer-tyni", r"model = 'transformer-tyni': unknown; did you mean 'tran"),
     "too long for the model": (
         "pairs.tsv --set data.max_length=1024",
-        r"data\.max_length = 1024: must be less than mod",
+        r"data\.max_length = 1024: must be at most 1023",
     ),
     "impossible betas": ("pairs.tsv --set train.betas=[1.5,2]", r"train\.betas\.0 = 1\.5: must be less than 1"),
     "impossible seed": ("pairs.tsv --set train.seed=99999999999", r"train\.seed = 99999999999: must be less than"),

@@ -48,6 +48,10 @@ SummaryKind = Literal["pooler", "dense-tanh", "dense-relu", "dense-gelu", "dense
 """What a head makes of a whole input's vector: nothing where the encoder's pooler did, else a dense layer first."""
 
 
+Features = Literal["last", "sum-last-four", "concat-last-four"]
+"""What stands for a token: its vector of the last layer, or those of the last four (Devlin 2019, section 5.3)."""
+
+
 HeadName = Literal["masked", "pretraining", "sequence", "token", "span", "choice"]
 """See `regard.models.heads`."""
 
@@ -71,6 +75,7 @@ class EncoderConfig(ModelConfig):
     choice_summary: SummaryKind = Field(default="pooler", description="what multiple choice reads")
     word_transform: Activation | Literal["none"] = Field(default="gelu", description="before words are predicted")
     span_layer: bool = Field(default=False, description="a feed-forward layer before spans are predicted")
+    features: Features = Field(default="last", description="what a head for tokens reads of each")
     head_dropout: float | None = Field(default=None, ge=0, lt=1, description="of heads; as dropout")
     tie_words: bool = Field(default=True, description="words are predicted by their own embeddings")
 

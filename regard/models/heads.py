@@ -13,7 +13,7 @@ What families do differently is in their settings: `sequence_summary`, `choice_s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 import torch.nn.functional as F
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from regard.config import ModelConfig
 from regard.errors import UserError
 from regard.models import build
-from regard.models.base import Encoder, EncoderConfig, HeadName, SummaryKind
+from regard.models.base import Encoder, EncoderConfig, Features, HeadName, SummaryKind
 from regard.models.bert import initialise
 from regard.nn.dropout import Dropout
 from regard.nn.layers import ACTIVATIONS, FeedForward, Residual
@@ -115,7 +115,8 @@ class Token(Head):
 
     def __init__(self, config: EncoderConfig, classes: int) -> None:
         super().__init__()
-        self.dropout, self.output = _dropout(config), nn.Linear(config.width, classes)
+        wide = min(4, config.layers) if config.features == "concat-last-four" else 1
+        self.dropout, self.output = _dropout(config), nn.Linear(wide * config.width, classes)
         initialise(self)
 
     def forward(self, hidden: Tensor) -> Tensor:
@@ -155,9 +156,18 @@ class Headed(nn.Module):
         Where only some tokens matter, as with masked words: `head(encoder(ids, segments)[chosen])`.
         """
         rows = ids.flatten(0, -2)
-        hidden = self.encoder(rows, None if segments is None else segments.flatten(0, -2), record=record)
+        layers = self.encoder.each_layer(rows, None if segments is None else segments.flatten(0, -2), record)
+        hidden = features(layers, self.encoder.config.features if isinstance(self.head, Token) else "last")
         logits: Tensor = self.head(self.encoder.summary(hidden, rows) if self.head.of_summary else hidden)
         return logits.reshape(*ids.shape[:-1], *logits.shape[1:])
+
+
+def features(layers: Iterable[Tensor], kind: Features) -> Tensor:
+    """One vector for each token from the embeddings and the outputs of all layers: (B, T, M), or (B, T, 4M)."""
+    last = list(layers)[1:][-4:]
+    if kind == "last":
+        return last[-1]
+    return torch.stack(last).sum(dim=0) if kind == "sum-last-four" else torch.cat(last, dim=-1)
 
 
 def build_headed(config: ModelConfig, vocabulary: int, head: HeadName, classes: int = 0) -> Headed:

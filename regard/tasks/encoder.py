@@ -97,6 +97,7 @@ class EncoderTask(Task, Generic[Example]):
     promise = Encoder
     default_model = "bert-tiny"
     defaults = FINE_TUNING
+    marks = 0
     head: ClassVar[HeadName]
     kind: ClassVar[type[EncoderPredictor[Any]]]
 

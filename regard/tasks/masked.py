@@ -101,6 +101,7 @@ class Masked(Task):
     promise = Encoder
     default_model = "bert-tiny"
     defaults: ClassVar[Values] = PRE_TRAINING
+    marks = 0
     Options = MaskedOptions
 
     def __init__(self, config: Config, folder: Path) -> None:

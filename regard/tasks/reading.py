@@ -16,12 +16,11 @@ from regard.data.batching import pad, plan
 from regard.data.subwords import Subwords
 from regard.data.tokenizers import Tokenizer
 from regard.errors import UserError
-from regard.models.base import EncoderConfig
-from regard.models.heads import Headed
+from regard.models.base import EncoderConfig, Features
+from regard.models.heads import Headed, features
 from regard.nn.record import AttentionRecord, Axis, Recording, records
 
 Pooling = Literal["mean", "first", "summary"]
-Layers = Literal["last", "sum-last-four", "concat-last-four"]
 BATCH_TOKENS = 4096
 
 
@@ -71,7 +70,9 @@ class Reader:
         return [found[place] for place in range(len(rows))]
 
     @torch.inference_mode()
-    def vectors(self, texts: Sequence[str], pooling: Pooling = "mean", layers: Layers = "last") -> NDArray[np.float32]:
+    def vectors(
+        self, texts: Sequence[str], pooling: Pooling = "mean", layers: Features = "last"
+    ) -> NDArray[np.float32]:
         """One vector for each text (features in the sense of Devlin 2019, section 5.3).
 
         "mean" of its tokens, the "first" token's, or the model's own "summary" (which is of the last layer).
@@ -109,14 +110,10 @@ class Reader:
         answers: Tensor = self.model(inputs.ids, inputs.segments)
         return answers
 
-    def _mixed(self, inputs: Inputs, layers: Layers) -> Tensor:
-        every = list(self.model.encoder.each_layer(inputs.ids, inputs.segments))
-        if layers == "last":
-            return every[-1]
-        last = every[1:][-4:]
-        return torch.stack(last).sum(dim=0) if layers == "sum-last-four" else torch.cat(last, dim=-1)
+    def _mixed(self, inputs: Inputs, layers: Features) -> Tensor:
+        return features(self.model.encoder.each_layer(inputs.ids, inputs.segments), layers)
 
-    def _summary(self, hidden: Tensor, inputs: Inputs, layers: Layers) -> Tensor:
+    def _summary(self, hidden: Tensor, inputs: Inputs, layers: Features) -> Tensor:
         if layers != "last":
             raise UserError(f"layers = {layers!r}: the summary is of the last layer (try pooling = mean)")
         return self.model.encoder.summary(hidden, inputs.ids)

@@ -60,11 +60,11 @@ def settle(
     _check_promise(config)
     if not config.data.train:
         raise UserError(f"data.train: no file given (try: regard train {task} FILE --out runs/mine)")
-    most = getattr(config.model, "max_length", None)
-    if most is not None and config.data.max_length >= most:
+    most, marks = getattr(config.model, "max_length", None), task_named(config.task).marks
+    if most is not None and config.data.max_length + marks > most:
         raise UserError(
-            f"data.max_length = {config.data.max_length}: must be less than model.max_length = {most}, "
-            "which counts the end mark too"
+            f"data.max_length = {config.data.max_length}: must be at most {most - marks}, "
+            f"since model.max_length = {most}{', which counts the end mark too' if marks else ''}"
         )
     return config, origins
 

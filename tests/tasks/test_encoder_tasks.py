@@ -229,3 +229,30 @@ def test_the_target_of_a_window_is_the_answer(tokenizer: Subwords) -> None:
             found += 1
             assert context[window.offsets[first][0] : window.offsets[last][1]] == "horse number 4"
     assert found, "some window holds the answer"
+
+
+@pytest.mark.parametrize("features", ["sum-last-four", "concat-last-four"])
+def test_features_of_a_frozen_encoder_are_enough_to_tag(tmp_path: Path, features: str) -> None:
+    """Devlin 2019, section 5.3: only the head is trained."""
+    settings = {**SMALL, "train.freeze": -1, "model.features": features, "train.learning_rate": 2e-2}
+    run = regard.train("tag", write(tmp_path, "tag"), out=tmp_path / "run", settings=settings, quiet=True)
+    assert run.scores["test"]["f1"] > 80
+    read = run.saved.weights["head.output.weight"].shape[1]
+    assert read == (64 if features == "concat-last-four" else 32), "both layers side by side, or their sum"
+
+
+def test_lower_layers_learn_more_slowly() -> None:
+    from regard.config import TrainConfig
+    from regard.models import named, parse_model
+    from regard.models.heads import build_headed
+    from regard.training.optimizer import build_optimizer, rate_shares
+
+    model = build_headed(parse_model(named("bert-mini")), 100, "sequence", 2)
+    shares = rate_shares(model, 0.5)
+    assert shares["head.output.weight"] == shares["encoder.pooler.weight"] == 1
+    assert shares["encoder.encoder.3.feed_forward.inner.weight"] == 0.5
+    assert shares["encoder.encoder.0.feed_forward.inner.weight"] == 0.5**4
+    assert shares["encoder.words.weight"] == 0.5**5
+    groups = build_optimizer(model, TrainConfig(layer_decay=0.5)).param_groups
+    assert sum(len(group["params"]) for group in groups) == len(list(model.parameters()))
+    assert {group["share"] for group in groups} == {0.5**power for power in range(6)}
