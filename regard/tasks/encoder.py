@@ -25,11 +25,11 @@ from regard.config import Config, DataConfig, Values
 from regard.data.badlines import BadLines, Location
 from regard.data.examples import Example, Examples
 from regard.data.prepare import Progress
-from regard.data.subwords import Papers, Subwords, open_tokenizer
+from regard.data.subwords import Subwords, open_tokenizer
 from regard.models.base import Encoder, EncoderConfig, HeadName
 from regard.models.heads import Headed, build_headed
 from regard.tasks.base import Evaluation, Predictor, Sample, Share, Task, Validation
-from regard.tasks.reading import Inputs, Reader, subwords
+from regard.tasks.reading import Inputs, Reader, subwords, tokenizer_for
 from regard.tasks.saved import Facts, Saved
 
 FINE_TUNING: Values = {
@@ -149,15 +149,8 @@ class EncoderTask(Task, Generic[Example]):
     def prepare(cls, config: Config, cache: Path, progress: Progress) -> EncoderTask[Example]:
         examples = Examples[Example].read(config.data, lambda files, bad: cls.read(files, config.data, bad))
         facts = cls.learn(config, examples)
-        text = config.tokenizer
-        if text.file:
-            return cls(config, examples, subwords(open_tokenizer(text.file)), facts)
-        progress.start("learning the vocabulary", None)
-        kind: Papers = "wordpiece" if text.kind not in ("byte-bpe", "unigram") else text.kind
         words = (one for example in examples.train for one in cls.texts(example))
-        learned = Subwords.learn(words, kind=kind, vocabulary=text.vocabulary, lowercase=text.lowercase)
-        progress.finish()
-        return cls(config, examples, learned, facts)
+        return cls(config, examples, tokenizer_for(config.tokenizer, words, progress), facts)
 
     @classmethod
     def open(cls, config: Config, folder: Path) -> EncoderTask[Example]:

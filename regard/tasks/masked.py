@@ -10,8 +10,10 @@ score   the loss on held-out text; with it the share of words that were guessed
 from __future__ import annotations
 
 import json
+import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,12 +26,11 @@ from torch import Tensor, nn
 
 from regard.config import Config, DataConfig, Settings, Values
 from regard.data.badlines import BadLines
-from regard.data.batching import pad, plan
+from regard.data.batching import plan
 from regard.data.documents import Blocks, Layout, sentences, store_sentences
-from regard.data.masking import hide
 from regard.data.prepare import Progress
 from regard.data.store import Store
-from regard.data.subwords import Papers, Subwords, open_tokenizer
+from regard.data.subwords import open_tokenizer
 from regard.errors import UserError
 from regard.models.base import Encoder
 from regard.models.heads import Head, Headed, MaskedWords, PreTraining, build_headed
@@ -37,7 +38,8 @@ from regard.nn.loss import projected_loss
 from regard.tasks.base import Sample, Share, Task, Validation
 from regard.tasks.encoder import encoder_config
 from regard.tasks.filler import Filler
-from regard.tasks.reading import Inputs, Reader, subwords
+from regard.tasks.masker import MaskedBatch, Masker
+from regard.tasks.reading import Reader, subwords, tokenizer_for
 from regard.tasks.saved import Facts, Saved
 
 PRE_TRAINING: Values = {
@@ -57,23 +59,6 @@ class MaskedOptions(Settings):
     whole_words: bool = Field(default=False, description="hide all pieces of a word, or none")
     next_sentence: bool | None = Field(default=None, description="guess whether b follows a; None: if the model can")
     layout: Layout = Field(default="auto", description="lines: a sentence each; prose: any text")
-
-
-@dataclass(frozen=True)
-class MaskedBatch:
-    inputs: Inputs
-    rows: Tensor  # (N) and
-    places: Tensor  # (N): where a word is hidden
-    words: Tensor  # (N): which
-    follows: Tensor | None  # (B): 0 where b follows a, 1 where it does not
-    tokens: int
-
-    def to(self, device: torch.device) -> MaskedBatch:
-        follows = None if self.follows is None else self.follows.to(device)
-        return replace(
-            self, inputs=self.inputs.to(device), rows=self.rows.to(device), places=self.places.to(device),
-            words=self.words.to(device), follows=follows,
-        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -108,9 +93,10 @@ class Masked(Task):
         self.config, self.folder = config, folder
         self.tokenizer = subwords(open_tokenizer(folder / "tokenizer.json"))
         self.report = json.loads((folder / "report.json").read_text(encoding="utf8"))
-        around = 3 if self.pairs else 2
+        options, pairs = self.options, self.facts["head"] == "pretraining"
+        self.masker = Masker(self.tokenizer, encoder_config(config).pad, options.rate, options.whole_words, pairs)
         self.train, self.valid, *tests = (
-            Blocks.cut(Store.open(folder / name), config.data.max_length - around)
+            Blocks.cut(Store.open(folder / name), config.data.max_length - self.masker.around)
             for name in ("train", "valid", *self.report["tests"])
         )
         self._tests = dict(zip(self.report["tests"], tests, strict=True))
@@ -121,10 +107,6 @@ class Masked(Task):
     def options(self) -> MaskedOptions:
         assert isinstance(self.config.options, MaskedOptions), "the task's own options"
         return self.config.options
-
-    @property
-    def pairs(self) -> bool:
-        return bool(self.facts["head"] == "pretraining")
 
     @classmethod
     def build(cls, config: Config, vocabulary: int, facts: Facts) -> Headed:
@@ -142,21 +124,11 @@ class Masked(Task):
     @classmethod
     def prepare(cls, config: Config, cache: Path, progress: Progress) -> Masked:
         """Sentences are kept in the cache under the names of their splits; `keep` moves them into the run."""
-        import tempfile
-
         folder = Path(tempfile.mkdtemp(dir=_made(cache), prefix="text-"))
         options, data, bad = config.options, config.data, BadLines()
         assert isinstance(options, MaskedOptions), "the task's own options"
         splits = _splits(data, options.layout, bad)
-        text = config.tokenizer
-        if text.file:
-            tokenizer = subwords(open_tokenizer(text.file))
-        else:
-            progress.start("learning the vocabulary", None)
-            kind: Papers = "wordpiece" if text.kind not in ("byte-bpe", "unigram") else text.kind
-            texts = splits["train"]
-            tokenizer = Subwords.learn(texts, kind=kind, vocabulary=text.vocabulary, lowercase=text.lowercase)
-            progress.finish()
+        tokenizer = tokenizer_for(config.tokenizer, splits["train"], progress)
         tokenizer.save(folder / "tokenizer.json")
         progress.start("encoding", None)
         for name, texts in splits.items():
@@ -174,8 +146,6 @@ class Masked(Task):
         return cls(config, folder)
 
     def keep(self, folder: Path) -> None:
-        import shutil
-
         shutil.move(self.folder, folder)
 
     @property
@@ -201,35 +171,10 @@ class Masked(Task):
 
     @property
     def lengths(self) -> NDArray[np.int32]:
-        return (self.train.sizes[:, None] + (3 if self.pairs else 2)).astype(np.int32)
+        return (self.train.sizes[:, None] + self.masker.around).astype(np.int32)
 
     def batch(self, rows: Sequence[int] | NDArray[np.int64], seed: int) -> MaskedBatch:
-        return self.corrupted(self.train, rows, seed)
-
-    def corrupted(self, blocks: Blocks, rows: Sequence[int] | NDArray[np.int64], seed: int) -> MaskedBatch:
-        """Blocks with words hidden: a pure function of its arguments."""
-        random = np.random.default_rng(seed)
-        special, config = self.tokenizer.special, encoder_config(self.config)
-        assert special.mask is not None, "the tokenizer has a mask token"
-        built = [self._input(blocks, int(row), random) for row in rows]
-        hidden, places = [], []
-        for ids, _, _ in built:
-            groups = (
-                self.tokenizer.word_groups(ids.tolist()) if self.options.whole_words else [[n] for n in range(len(ids))]
-            )
-            inside = [group for group in groups if ids[group[0]] not in special.ids]
-            corrupted, chosen = hide(
-                ids, inside, random, rate=self.options.rate, mask=special.mask, vocabulary=self.vocabulary
-            )
-            hidden.append(corrupted)
-            places.append(chosen)
-        numbers = np.repeat(np.arange(len(built)), [len(chosen) for chosen in places])
-        words = np.concatenate([ids[chosen] for (ids, _, _), chosen in zip(built, places, strict=True)])
-        segments = pad([segment for _, segment, _ in built])
-        inputs = Inputs(torch.from_numpy(pad(hidden, config.pad)), torch.from_numpy(segments))
-        follows = torch.tensor([follow for _, _, follow in built]) if self.pairs else None
-        where = torch.from_numpy(numbers), torch.from_numpy(np.concatenate(places))
-        return MaskedBatch(inputs, *where, torch.from_numpy(words), follows, len(words))
+        return self.masker.batch(self.train, rows, seed)
 
     def loss(self, model: nn.Module, batch: MaskedBatch) -> Tensor:
         hidden, head = self._hidden(model, batch)
@@ -253,12 +198,12 @@ class Masked(Task):
         return {name: self._guess(model, blocks, 0, 1).scores for name, blocks in self._tests.items()}
 
     def _guess(self, model: nn.Module, blocks: Blocks, rank: int, size: int) -> Guesses:
-        lengths = blocks.sizes[:, None] + 3
+        lengths = blocks.sizes[:, None] + self.masker.around
         batches = plan(lengths, batch_tokens=4096, shuffle=False)
         device = next(model.parameters()).device
         total = Guesses()
         for number in range(rank, len(batches), size):
-            batch = self.corrupted(blocks, batches[number], seed=number).to(device)
+            batch = self.masker.batch(blocks, batches[number], seed=number).to(device)
             hidden, head = self._hidden(model, batch)
             logits = head(hidden[batch.rows, batch.places])
             right = int((logits.argmax(dim=-1) == batch.words).sum())
@@ -272,24 +217,6 @@ class Masked(Task):
         assert isinstance(model, Headed), "an encoder with a head"
         assert isinstance(model.head, MaskedWords), "a head that guesses words"
         return model.encoder(batch.inputs.ids, batch.inputs.segments), model.head
-
-    def _input(
-        self, blocks: Blocks, row: int, random: np.random.Generator
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-        """A block with the special tokens around; as two parts, the second of which may be from elsewhere."""
-        parts = blocks.sentences(row)
-        if not self.pairs:
-            return *self.tokenizer.surround(np.concatenate(parts)), 0
-        if len(parts) > 1:
-            cut = int(random.integers(1, len(parts)))
-            first, second = np.concatenate(parts[:cut]), np.concatenate(parts[cut:])
-        else:
-            first, second = np.array_split(parts[0], 2)
-        follows = int(random.random() < 0.5)
-        if follows and len(blocks) > 1:  # 1: it does not follow, as published models count
-            other = (row + int(random.integers(1, len(blocks)))) % len(blocks)
-            second = np.concatenate(blocks.sentences(other))[: len(second)]
-        return *self.tokenizer.surround(first, second), follows if len(blocks) > 1 else 0
 
     def _samples(self, filler: Filler) -> list[Sample]:
         """Three held-out sentences, a word of each hidden."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from tokenizers import Encoding
 from torch import Tensor, nn
 
+from regard.config import TokenizerConfig
 from regard.data.batching import pad, plan
-from regard.data.subwords import Subwords
+from regard.data.prepare import Progress
+from regard.data.subwords import Papers, Subwords, open_tokenizer
 from regard.data.tokenizers import Tokenizer
 from regard.errors import UserError
 from regard.models.base import EncoderConfig, Features
@@ -124,3 +126,14 @@ def subwords(tokenizer: Tokenizer) -> Subwords:
     if not isinstance(tokenizer, Subwords) or tokenizer.special.first is None:
         raise UserError("tokenizer: has no special tokens for the beginning and the parts of an input, as BERT's has")
     return tokenizer
+
+
+def tokenizer_for(config: TokenizerConfig, texts: Iterable[str], progress: Progress) -> Subwords:
+    """The tokenizer that the settings name, or one that is learned from the texts."""
+    if config.file:
+        return subwords(open_tokenizer(config.file))
+    kind: Papers = "wordpiece" if config.kind not in ("byte-bpe", "unigram") else config.kind
+    progress.start("learning the vocabulary", None)
+    learned = Subwords.learn(texts, kind=kind, vocabulary=config.vocabulary, lowercase=config.lowercase)
+    progress.finish()
+    return learned
