@@ -15,6 +15,7 @@ from regard.cli import (
     demo,
     embed,
     evaluate,
+    explore,
     export,
     fill,
     models,
@@ -44,6 +45,7 @@ app.command("fill")(fill.fill)
 app.command("embed")(embed.embed)
 app.command("export")(export.export)
 app.command("evaluate")(evaluate.evaluate)
+app.command("explore")(explore.explore)
 app.command("corpus")(corpus.corpus)
 app.command("models")(models.models)
 

@@ -6,9 +6,9 @@ from torch import Tensor
 from regard.config import SearchConfig
 from regard.decoding.beam import beam
 from regard.decoding.one_by_one import greedy, sample
-from regard.decoding.search import Decodable, Hypothesis, Limits
+from regard.decoding.search import Branch, Decodable, Hypothesis, Limits, Trace
 
-__all__ = ["Decodable", "Hypothesis", "Limits", "search"]
+__all__ = ["Branch", "Decodable", "Hypothesis", "Limits", "Trace", "beam", "search"]
 
 METHODS = {"greedy": greedy, "beam": beam, "sample": sample}
 

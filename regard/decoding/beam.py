@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from regard.config import SearchConfig
-from regard.decoding.search import Decodable, Hypothesis, Limits, constrain
+from regard.decoding.search import Branch, Decodable, Hypothesis, Limits, Trace, constrain
 
 
 class _Finished:
@@ -29,7 +29,11 @@ class _Finished:
         return score == float("-inf") or (len(self.best) == self.size and self.best[-1].score >= score)
 
 
-def beam(model: Decodable, source: Tensor, options: SearchConfig, limits: Limits) -> list[list[Hypothesis]]:
+def beam(
+    model: Decodable, source: Tensor, options: SearchConfig, limits: Limits, trace: Trace | None = None
+) -> list[list[Hypothesis]]:
+    """The best outputs of each sentence. `trace` receives what was considered, for a batch of one sentence."""
+    assert trace is None or len(source) == 1, f"a trace is of one sentence, not of {len(source)}"
     width, device = max(options.beam, options.n_best), source.device
     state = model.start(source)
     sentences = list(range(len(source)))  # of each group of rows: one row at first, then `width`
@@ -43,6 +47,7 @@ def beam(model: Decodable, source: Tensor, options: SearchConfig, limits: Limits
         owners = [sentence for sentence in sentences for _ in range(each)]
         log_probs = constrain(torch.log_softmax(logits.float(), dim=-1), history, owners, options, limits)
         vocabulary = log_probs.shape[1]
+        before = scores
         total = log_probs.add_(scores.reshape(-1, 1)).reshape(len(sentences), -1)  # (sentences, each * V)
         # Twice as many as needed: even if half of them end here, enough are left to go on with.
         scores, flat = total.topk(min(2 * width, total.shape[1]), dim=1)
@@ -61,6 +66,8 @@ def beam(model: Decodable, source: Tensor, options: SearchConfig, limits: Limits
                     finished[sentence].add(Hypothesis(kept, ranked[group][place], ended))
 
         unfinished = scores.masked_fill(tokens == limits.end, float("-inf"))
+        if trace is not None:
+            trace.append(_branches(before[0], parents[0], tokens[0], scores[0], width, limits.end, ranked[0]))
         scores, order = unfinished.topk(min(width, unfinished.shape[1]), dim=1)
         best = (scores[:, 0] / length**options.length_penalty).tolist()
         going = [
@@ -75,3 +82,18 @@ def beam(model: Decodable, source: Tensor, options: SearchConfig, limits: Limits
         history = candidates[groups[:, None], order].flatten(0, 1)
         state, ids = state.select(rows), history[:, -1]
     return [found.best[: options.n_best] for found in finished]
+
+
+def _branches(
+    before: Tensor, parents: Tensor, tokens: Tensor, scores: Tensor, width: int, end: int, ranked: list[float]
+) -> list[Branch]:
+    """The candidates of a step, best first: the first `width` that do not end are kept, those that end among the first
+    `width` are finished outputs."""
+    branches: list[Branch] = []
+    log_probs = (scores - before[parents]).tolist()
+    for place, (parent, token) in enumerate(zip(parents.tolist(), tokens.tolist(), strict=True)):
+        ended = token == end
+        kept = place < width if ended else sum(branch.kept and not branch.ended for branch in branches) < width
+        if ranked[place] > float("-inf"):
+            branches.append(Branch(parent, token, log_probs[place], ranked[place], kept, ended))
+    return branches

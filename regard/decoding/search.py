@@ -47,6 +47,22 @@ class Limits:
         return self.prefixes[sentence] if self.prefixes else ()
 
 
+@dataclass(frozen=True)
+class Branch:
+    """One candidate of one step of a beam search: it extends the `parent`-th of those that the step before kept."""
+
+    parent: int
+    token: int
+    log_prob: float
+    score: float  # log p of the whole output so far / length ** length_penalty, as it was ranked
+    kept: bool
+    ended: bool
+
+
+Trace = list[list[Branch]]
+"""What a search considered, step by step, the best first; for a batch of one sentence."""
+
+
 def constrain(
     log_probs: Tensor, history: Tensor, sentences: Sequence[int], options: SearchConfig, limits: Limits
 ) -> Tensor:

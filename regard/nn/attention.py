@@ -23,7 +23,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.nn.record import Recording
+from regard.nn.record import Operands, Recording
 
 
 class Score(nn.Module):
@@ -167,8 +167,10 @@ def attention(
     if record is not None and record.wants(site):
         heads, rows = record.select(site, query.shape[1], query.shape[2])
         seen_mask, seen_bias = _selected(mask, heads, rows), _selected(bias, heads, rows)
-        weights = attention_weights(query[:, heads][:, :, rows], key[:, heads], seen_mask, seen_bias, score)
-        record.add(site, weights)
+        seen = query[:, heads][:, :, rows]
+        record.add(site, attention_weights(seen, key[:, heads], seen_mask, seen_bias, score))
+        if record.vectors and rows:
+            record.keep(site, Operands(seen, key[:, heads], value[:, heads], seen_mask, seen_bias, score))
     if isinstance(score, Dot) and not _short(query, key):
         terms = mask if bias is None else bias if mask is None else bias.masked_fill(~mask, float("-inf"))
         scale = score.scale(query.shape[-1])

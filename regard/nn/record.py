@@ -17,7 +17,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.errors import UserError, nearest
 
@@ -26,16 +26,31 @@ Groups = list[list[int]]
 """For each word the indices of its tokens."""
 
 
+@dataclass(frozen=True)
+class Operands:
+    """What weights were computed from, as `attention` received it: the chosen heads and rows of a batch."""
+
+    query: Tensor  # (B, H, Q, D)
+    key: Tensor  # (B, H, K, D), as the score function compares it
+    value: Tensor  # (B, H, K, D)
+    mask: Tensor | None
+    bias: Tensor | None
+    score: nn.Module
+
+
 @dataclass
 class Recording:
     """What to record, and what has been recorded, for one forward pass over a batch.
 
-    `sites` is a shell-style pattern (`decoder.*.cross`); `heads` and `rows` are indices, None for all of them.
+    `sites` is a shell-style pattern (`decoder.*.cross`); `heads` and `rows` are indices, None for all of them. With
+    `vectors` also the queries, keys and values are kept, in `operands`: one entry for each call with rows to record.
     """
 
     sites: str = "*"
     heads: Sequence[int] | None = None
     rows: Sequence[int] | None = None
+    vectors: bool = False
+    operands: dict[str, list[Operands]] = field(default_factory=dict)
     weights: dict[str, list[Tensor]] = field(default_factory=dict)
     kept_heads: dict[str, list[int]] = field(default_factory=dict)
     _seen: dict[str, int] = field(default_factory=dict)
@@ -48,7 +63,7 @@ class Recording:
 
     def again(self) -> Recording:
         """The same wishes, with nothing recorded yet."""
-        return Recording(self.sites, self.heads, self.rows)
+        return Recording(self.sites, self.heads, self.rows, self.vectors)
 
     def wants(self, site: str) -> bool:
         return fnmatchcase(site, self.sites)
@@ -69,6 +84,9 @@ class Recording:
     def add(self, site: str, weights: Tensor) -> None:
         """Keep `weights` (B, H, Q, K); the queries of repeated calls at one site are joined."""
         self.weights.setdefault(site, []).append(weights.detach().float().cpu())
+
+    def keep(self, site: str, operands: Operands) -> None:
+        self.operands.setdefault(site, []).append(operands)
 
     def batch(self, site: str) -> Tensor:
         """All that was recorded at `site`: (B, H, Q, K)."""

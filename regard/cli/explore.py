@@ -1,0 +1,74 @@
+"""`regard explore`: the page where attention can be seen."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.errors import UserError
+
+DEMO = Path("runs/demo-transformer-micro")
+
+
+def explore(
+    runs: Annotated[
+        list[Path] | None, typer.Argument(help="Trained runs; two or more can be compared.", show_default=False)
+    ] = None,
+    demo: Annotated[bool, typer.Option("--demo", help=f"Open {DEMO}; train it first if it is not there.")] = False,
+    host: Annotated[str, typer.Option(help="Address to listen on; any but this machine's own needs a token.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(help="0 takes any that is free.")] = 7080,
+    token: Annotated[str | None, typer.Option(help="Ask for this token; other addresses make one up.")] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
+) -> None:
+    """Look inside trained runs, in the browser: what each word looked at, every head, and how each number came about.
+
+    The page is served by this machine, to this machine; it needs no network.
+    """
+    from regard.explorer.server import LOOPBACK, app, new_token
+
+    paths = list(runs or [])
+    if demo:
+        paths.append(_demo())
+    if not paths:
+        raise UserError("no run given (try: regard explore --demo, or: regard explore runs/mine)")
+    if host not in LOOPBACK and not token:
+        token = new_token()
+    served = app(paths, token)
+    with _listen(host, port) as listening:
+        shown = f"[{host}]" if ":" in host else host
+        address = f"http://{shown}:{listening.getsockname()[1]}/" + (f"?token={token}" if token else "")
+        typer.echo(f"Look: {address}\nCtrl-C ends.")
+        if browser:
+            import webbrowser
+
+            webbrowser.open(address)
+        import uvicorn
+
+        uvicorn.Server(uvicorn.Config(served, log_level="warning")).run(sockets=[listening])
+
+
+def _demo() -> Path:
+    """The demo's run, trained now if it is not there."""
+    if not (DEMO / "model.safetensors").is_file():
+        from regard.cli.demo import demo
+
+        demo(DEMO.name.removeprefix("demo-"), DEMO)
+    return DEMO
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Bound before anything is said, so that the address printed is the one that answers."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        raise UserError(f"--host {host} --port {port}: cannot be used ({error.strerror}); try --port 0") from None
+    return listening

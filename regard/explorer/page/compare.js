@@ -1,0 +1,1 @@
+export const compare = { title: "compare", available: () => false, build() {}, draw() {} };

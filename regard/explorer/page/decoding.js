@@ -1,0 +1,1 @@
+export const decoding = { title: "decoding", available: () => false, build() {}, draw() {} };

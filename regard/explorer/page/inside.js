@@ -1,0 +1,1 @@
+export const inside = { title: "inside", available: () => false, build() {}, draw() {} };

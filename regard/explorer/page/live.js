@@ -1,0 +1,67 @@
+/** Where the numbers come from when a server answers: one request for what is shown, kept while it is likely to be shown again. */
+
+const KEPT_BYTES = 64 * 2 ** 20;
+
+async function answer(response) {
+  if (response.ok) return response;
+  let message = `The server answered ${response.status}.`;
+  try { message = (await response.json()).error ?? message; } catch { /* no JSON: the status has to do */ }
+  throw new Error(message);
+}
+
+async function ask(path, body) {
+  try {
+    const init = body ? { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) } : {};
+    return await answer(await fetch(path, init));
+  } catch (error) {
+    if (error instanceof TypeError) throw new Error("The server does not answer. Is `regard explore` still running?");
+    throw error;
+  }
+}
+
+async function numbers(response) {
+  const shape = response.headers.get("X-Shape").split(",").map(Number);
+  return { shape, data: new Float32Array(await response.arrayBuffer()) };
+}
+
+export function live() {
+  const kept = new Map();
+  let bytes = 0;
+
+  /** The answer of `make`, kept under its question; the oldest are let go when they grow too many. */
+  function once(question, make) {
+    const key = JSON.stringify(question);
+    if (kept.has(key)) {
+      const found = kept.get(key);
+      kept.delete(key);
+      kept.set(key, found);
+      return found.promise;
+    }
+    const entry = { size: 1024 };
+    entry.promise = make().then((value) => {
+      entry.size = value.data?.byteLength ?? 4096;
+      bytes += entry.size;
+      for (const [old, other] of kept) {
+        if (bytes < KEPT_BYTES || other === entry) break;
+        kept.delete(old);
+        bytes -= other.size;
+      }
+      return value;
+    }, (error) => { kept.delete(key); throw error; });
+    kept.set(key, entry);
+    return entry.promise;
+  }
+
+  const json = (path, body) => once([path, body], async () => (await ask(path, body)).json());
+  const matrix = (path, body) => once([path, body], async () => numbers(await ask(path, body)));
+  return {
+    about: async () => (await ask("/api/about")).json(),
+    look: (wish) => json("/api/look", wish),
+    matrix: (wish, site, head, unit) => matrix("/api/matrix", { ...wish, site, head: String(head), unit }),
+    thumbnails: (wish, site) => matrix("/api/thumbnails", { ...wish, site }),
+    inside: (wish, site, head, query, key) => json("/api/inside", { ...wish, site, head, query, key }),
+    decoding: (wish) => json("/api/decoding", wish),
+    positions: (run, part) => matrix(`/api/positions?run=${run}&part=${part}`),
+    training: async (run) => (await ask(`/api/training?run=${run}`)).json(),
+  };
+}

@@ -1,0 +1,1 @@
+export const training = { title: "training", available: () => false, build() {}, draw() {} };

@@ -1,0 +1,240 @@
+"""The page over HTTP: what it asks for, and who may ask.
+
+Every request says what it wants in full (run, text, what is off), so that any of them can be repeated in any order;
+scenes that were looked at last are kept, which makes the second question about a sentence cheap. Matrices travel as
+bytes (little-endian Float32, their shape in a header), everything else as JSON.
+
+By default the server listens to this machine alone and answers to its own name only, so that a web page elsewhere can
+not ask through the reader's browser. On other addresses a token is needed.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, RedirectResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from regard.errors import UserError
+from regard.explorer.inside import inside
+from regard.explorer.opening import checkpoints, open_run, training
+from regard.explorer.positions import positions
+from regard.explorer.scene import Subject, Wish
+from regard.explorer.seen import Seen, Shelf
+from regard.training.folder import RunFolder
+
+PAGE = Path(__file__).parent / "page"
+BODY = 128 * 1024
+"""Bytes of a request, at most."""
+LETTERS = 20_000
+"""Letters of a text, at most."""
+LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
+KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; img-src 'self' data: blob:; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+
+class Look(BaseModel):
+    """What to look at."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    run: int = Field(default=0, ge=0)
+    text: str = Field(max_length=LETTERS)
+    off: list[Annotated[str, Field(max_length=80)]] = Field(default=[], max_length=512)
+    forced: list[Annotated[int, Field(ge=0)]] = Field(default=[], max_length=2048)
+    checkpoint: str = Field(default="", max_length=12)
+
+    def wish(self) -> Wish:
+        return Wish(self.text, tuple(sorted(set(self.off))), tuple(self.forced), self.checkpoint)
+
+
+class OneSite(Look):
+    site: str = Field(max_length=80)
+
+
+class OneMatrix(OneSite):
+    head: str = Field(default="mean", max_length=8)
+    unit: Literal["words", "tokens"] = "words"
+
+
+class OnePair(OneSite):
+    head: int = Field(ge=0)
+    query: int = Field(ge=0)
+    key: int = Field(ge=0)
+
+
+class Explorer:
+    """The runs that are open, and the scenes that were looked at last. One question at a time is computed."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self.folders = [RunFolder(path) for path in paths]
+        self.subjects: list[Subject] = [open_run(path) for path in paths]
+        self._dates = [self._date(number) for number in range(len(paths))]
+        self._replays: dict[tuple[int, str], Subject] = {}
+        self._shelf, self._lock = Shelf(), threading.Lock()
+
+    def _date(self, number: int) -> float:
+        return self.folders[number].model.stat().st_mtime
+
+    def about(self) -> list[dict[str, Any]]:
+        """Each run as the page introduces it; one that has better weights since is opened anew."""
+        with self._lock:
+            for number, folder in enumerate(self.folders):
+                if (date := self._date(number)) != self._dates[number]:
+                    self.subjects[number], self._dates[number] = open_run(folder.path), date
+                    self._shelf = Shelf()
+        return [
+            {
+                "name": subject.name, "path": str(folder.path), "model": subject.model, "task": subject.task,
+                "examples": subject.examples, "verbs": sorted(subject.verbs), "about": subject.about,
+                "checkpoints": checkpoints(folder), "positions": positions(subject.network, "table") is not None,
+            }
+            for subject, folder in zip(self.subjects, self.folders, strict=True)
+        ]  # fmt: skip
+
+    def seen(self, look: Look) -> Seen:
+        subject, wish = self.subject(look.run, look.checkpoint), look.wish()
+        subject.check(wish)
+        return self._shelf.get((look.run, wish), lambda: subject.look(wish))
+
+    def subject(self, run: int, checkpoint: str = "") -> Subject:
+        if run >= len(self.subjects):
+            raise UserError(f"run = {run}: {len(self.subjects)} opened, counted from 0")
+        if not checkpoint:
+            return self.subjects[run]
+        if (run, checkpoint) not in self._replays:
+            self._replays = {(run, checkpoint): open_run(self.folders[run].path, checkpoint)}  # the last one is kept
+        return self._replays[run, checkpoint]
+
+    def ask(self, look: Look, question: Callable[[Seen], Any]) -> Any:
+        with self._lock:
+            return question(self.seen(look))
+
+
+def app(paths: Sequence[Path], token: str | None = None, hosts: Sequence[str] = LOOPBACK) -> FastAPI:
+    """The server for these runs. With a `token`, only who knows it is answered."""
+    explorer = Explorer(paths)
+    api = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+
+    @api.middleware("http")
+    async def guard(request: Request, call: Callable[[Request], Awaitable[Response]]) -> Response:
+        response = _refused(request, token, hosts) or await call(request)
+        response.headers.update(HEADERS)
+        return response
+
+    @api.exception_handler(UserError)
+    async def told(_: Request, error: Exception) -> JSONResponse:
+        return JSONResponse({"error": str(error)}, status_code=400)
+
+    @api.exception_handler(RequestValidationError)
+    async def unclear(_: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestValidationError), "registered for this kind alone"
+        return JSONResponse({"error": _explained(error)}, status_code=422)
+
+    @api.get("/")
+    def index() -> Response:
+        return _file("index.html")
+
+    @api.get("/page/{name}")
+    def file(name: str) -> Response:
+        return _file(name)
+
+    @api.get("/api/about")
+    def about() -> Any:
+        return {"runs": explorer.about()}
+
+    @api.post("/api/look")
+    def look(wish: Look) -> Any:
+        return explorer.ask(wish, lambda seen: seen.summary())
+
+    @api.post("/api/matrix")
+    def matrix(wish: OneMatrix) -> Response:
+        return _bytes(explorer.ask(wish, lambda seen: seen.matrix(wish.site, wish.head, wish.unit)))
+
+    @api.post("/api/thumbnails")
+    def thumbnails(wish: OneSite) -> Response:
+        return _bytes(explorer.ask(wish, lambda seen: seen.thumbnails(wish.site)))
+
+    @api.post("/api/inside")
+    def one_pair(wish: OnePair) -> Any:
+        return explorer.ask(wish, lambda seen: inside(seen, wish.site, wish.head, wish.query, wish.key))
+
+    @api.post("/api/decoding")
+    def decoding(wish: Look) -> Any:
+        return explorer.ask(wish, lambda seen: seen.scene.decoding())
+
+    @api.get("/api/positions")
+    def one_encoding(run: int = 0, part: Literal["table", "similarity"] = "table") -> Response:
+        table = positions(explorer.subject(run).network, part)
+        if table is None:
+            raise UserError("this model adds no positions to its tokens")
+        return _bytes(table)
+
+    @api.get("/api/training")
+    def curves(run: int = 0) -> Any:
+        explorer.subject(run)
+        return training(explorer.folders[run])
+
+    return api
+
+
+def new_token() -> str:
+    return secrets.token_urlsafe(16)
+
+
+def _refused(request: Request, token: str | None, hosts: Sequence[str]) -> Response | None:
+    """The answer to whom this page does not serve, or None."""
+    host = (request.headers.get("host") or "").rsplit(":", 1)[0]
+    origin = request.headers.get("origin")
+    if token is None:
+        if host not in hosts:
+            return JSONResponse({"error": f"host = {host!r}: this page answers on this machine only"}, status_code=403)
+    else:
+        given = request.query_params.get("token")
+        if given and secrets.compare_digest(given, token) and request.url.path == "/":
+            answer = RedirectResponse("/")
+            answer.set_cookie("regard", token, httponly=True, samesite="strict")
+            return answer
+        known = [request.cookies.get("regard", ""), request.headers.get("authorization", "").removeprefix("Bearer ")]
+        if not any(secrets.compare_digest(one, token) for one in known):
+            message = "a token is needed: open the whole address that `regard explore` printed, with ?token=..."
+            return JSONResponse({"error": message}, status_code=401)
+    if origin and origin.split("://")[-1] != request.headers.get("host"):
+        return JSONResponse({"error": f"origin = {origin!r}: only this page itself may ask"}, status_code=403)
+    if int(request.headers.get("content-length") or (0 if request.method == "GET" else BODY + 1)) > BODY:
+        return JSONResponse({"error": f"The request is too large: at most {BODY // 1024} KB."}, status_code=413)
+    return None
+
+
+def _file(name: str) -> Response:
+    path = PAGE / name
+    if path.suffix not in KINDS or path.parent != PAGE or not path.is_file():
+        return JSONResponse({"error": f"{name}: no such file"}, status_code=404)
+    return Response(path.read_bytes(), media_type=KINDS[path.suffix])
+
+
+def _bytes(matrix: np.ndarray[Any, Any]) -> Response:
+    shape = ",".join(map(str, matrix.shape))
+    body = np.ascontiguousarray(matrix, dtype="<f4").tobytes()
+    return Response(body, media_type="application/octet-stream", headers={"X-Shape": shape})
+
+
+def _explained(error: RequestValidationError) -> str:
+    """The first thing that is wrong, for a person."""
+    item = error.errors()[0]
+    field = ".".join(str(part) for part in item["loc"] if part != "body")
+    if item["type"] == "string_too_long" and field == "text":
+        return f"The text is too long: at most {LETTERS:,} letters. Shorten it and try again."
+    return f"{field or 'request'}: {item['msg'][0].lower()}{item['msg'][1:]}"
