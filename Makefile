@@ -1,11 +1,12 @@
 # make demo   the main job: train a translator, score it, look at its attention
+# make explore   the page: the demo's model, every head of it, in the browser
 # make test   the tests; test-all adds the slow ones; lint checks style and types
 # make bench  speed and memory beside other libraries; bench-quick in under three minutes
 PYTHON ?= python3
 BIN := .venv/bin
 MODEL ?= transformer-micro
 
-.PHONY: demo test test-all lint bench bench-quick clean
+.PHONY: demo explore browser test test-all lint bench bench-quick clean
 
 # One stamp file stands for the installed environment: it is made again when a requirement changes.
 .venv/installed: pyproject.toml requirements.lock
@@ -18,10 +19,20 @@ MODEL ?= transformer-micro
 demo: .venv/installed
 	$(BIN)/regard demo --model $(MODEL)
 
-test: .venv/installed
+explore: .venv/installed
+	$(BIN)/regard explore --demo
+
+# The browser that the page is tested in. Where it cannot be installed, those tests say so and are skipped.
+browser:
+	@command -v chromium >/dev/null || { echo "Installing chromium, to test the page in"; \
+	(apt-get update -qq && apt-get install -y -qq chromium) >/dev/null 2>&1 || \
+	(sudo -n apt-get update -qq && sudo -n apt-get install -y -qq chromium) >/dev/null 2>&1 || \
+	echo "chromium could not be installed: the tests of the page will be skipped"; }
+
+test: .venv/installed browser
 	$(BIN)/python -m pytest
 
-test-all: .venv/installed
+test-all: .venv/installed browser
 	$(BIN)/python -m pytest -m "slow or not slow"
 
 lint: .venv/installed

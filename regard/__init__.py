@@ -13,19 +13,31 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from regard.api import draw, load, resume, train
+    from regard.api import draw, load, resume, show, train
     from regard.config import SearchConfig
     from regard.errors import UserError
     from regard.nn.record import AttentionRecord, Recording
     from regard.run import Run
 
 __version__ = "0.1.0"
-__all__ = ["AttentionRecord", "Recording", "Run", "SearchConfig", "UserError", "draw", "load", "resume", "train"]
+__all__ = [
+    "AttentionRecord",
+    "Recording",
+    "Run",
+    "SearchConfig",
+    "UserError",
+    "draw",
+    "load",
+    "resume",
+    "show",
+    "train",
+]
 
 _HOMES = {
     "draw": "regard.api",
     "load": "regard.api",
     "resume": "regard.api",
+    "show": "regard.api",
     "train": "regard.api",
     "SearchConfig": "regard.config",
     "UserError": "regard.errors",

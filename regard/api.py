@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from regard.explorer.figures import draw
+from regard.explorer.notebook import register, show
 from regard.inference import Weights
 from regard.run import Run
 from regard.training import start
 from regard.training.display import display_for
 
-__all__ = ["draw", "load", "resume", "train"]
+__all__ = ["draw", "load", "resume", "show", "train"]
+
+register()
 
 
 def train(

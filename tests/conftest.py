@@ -12,6 +12,8 @@ from regard.models.base import EncoderDecoder
 from regard.models.decoder import Decoder
 from regard.models.prompted import Prompted
 
+pytest_plugins = ["explored_runs"]
+
 VOCABULARY = 23
 PAD, UNK, BOS, EOS = range(4)
 

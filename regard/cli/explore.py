@@ -68,6 +68,7 @@ def _listen(host: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
+        listening.listen()
     except OSError as error:
         listening.close()
         raise UserError(f"--host {host} --port {port}: cannot be used ({error.strerror}); try --port 0") from None

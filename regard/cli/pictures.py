@@ -1,4 +1,4 @@
-"""`--attention picture.svg`: what a model looked at, drawn or as numbers."""
+"""`--attention picture.svg`: what a model looked at, drawn, as a page of its own, or as numbers."""
 
 from __future__ import annotations
 
@@ -38,10 +38,16 @@ class Picture:
         path = self.path if self.single else self.path.with_name(f"{self.path.stem}-{number}{self.path.suffix}")
         if not record.sites:
             raise UserError("--attention: this model has no attention to draw (try --model rnn-attention in training)")
+        heads = None if self.head is None else [self.head]
+        if path.suffix == ".html":
+            from regard.explorer.document import save
+
+            save(record.select(self.site or "*", heads), path)
+            print(f"attention: {path}", file=sys.stderr)
+            return
         record = record if self.subwords else record.words()
         if path.suffix == ".json":
-            chosen = record.select(self.site or "*", None if self.head is None else [self.head])
-            path.write_text(chosen.to_json(), encoding="utf8")
+            path.write_text(record.select(self.site or "*", heads).to_json(), encoding="utf8")
         else:
             from regard.explorer.figures import draw
 

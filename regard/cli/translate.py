@@ -20,7 +20,7 @@ def translate(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write to this file instead.", show_default=False)] = None,
     attention: Annotated[
-        Path | None, typer.Option(help="Draw attention: .svg, .png, .pdf; or its numbers: .json.")
+        Path | None, typer.Option(help="Draw attention: .svg, .png, .pdf; a page: .html; its numbers: .json.")
     ] = None,
     site: Annotated[str | None, typer.Option(help="Which attention to draw: decoder.3.cross, ...")] = None,
     head: Annotated[int | None, typer.Option(help="Which head to draw; by default their mean.")] = None,

@@ -1,53 +1,45 @@
-"""Runs, opened to be looked at: the plain model (not its packed twin), so that each number is the paper's own."""
+"""Runs and published folders, opened to be looked at.
+
+The plain model is opened, not its packed twin, so that each number is the paper's own. Which adapter shows it follows
+from what the model is (see `regard.explorer.scene`), not from its name.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from regard.config import Config, assemble
 from regard.data.corpora import CORPORA
-from regard.data.prepare import Prepared
-from regard.data.tokenizers import Tokenizer
 from regard.errors import UserError
 from regard.explorer.scene import Subject
-from regard.explorer.translation import Translator
-from regard.models import build, parse_model
+from regard.explorer.translation import Translations
 from regard.nn.weights import load_tensors, load_weights
-from regard.run import Run
-from regard.training.folder import RunFolder
+from regard.tasks import task_named
+from regard.tasks.saved import Saved
+from regard.tasks.translator import Translator
+from regard.training.folder import RunFolder, read_run_config
 from regard.training.metrics import read_metrics
-from regard.training.start import read_run_config
+from regard.training.saved import open_saved
 
 EXAMPLES = {"english-french": ["The white cat is not sleeping.", "My old friend will never buy a red car."]}
 """First sentences for the built-in corpora; other runs show their own held-out ones."""
 
 
 def open_run(path: Path, checkpoint: str = "") -> Subject:
-    """The run in the folder `path`, by its best weights or by one of its checkpoints."""
-    folder = RunFolder(path)
-    config, _ = assemble([("config.yaml", read_run_config(folder))], parse_model)
-    if not folder.model.is_file():
-        Run.load(path)  # says what is missing
-    if config.task not in OPENERS:
-        known = ", ".join(OPENERS)
-        raise UserError(f"{path}: the page cannot show runs of the task {config.task!r} yet (it shows: {known})")
-    return OPENERS[config.task](folder, config, checkpoint)
-
-
-def _translator(folder: RunFolder, config: Config, checkpoint: str) -> Subject:
-    tokenizer = Tokenizer.load(folder.tokenizer)
-    model = build(config.model, len(tokenizer))
-    load_weights(model, _weights(folder, checkpoint), folder.model)
+    """The run, or published model, in the folder `path`, by its best weights or by one of its checkpoints."""
+    saved = open_saved(path)
+    if checkpoint:
+        saved = replace(saved, weights=_checkpoint(RunFolder(path), checkpoint))
+    config, task = saved.config, task_named(saved.config.task)
+    model = task.build(config, 0 if saved.text is None else len(saved.text), saved.facts).eval()
+    load_weights(model, saved.weights, saved.path)
     name = "-".join(filter(None, (config.model.kind, config.model.size)))
-    examples = _examples(folder, config)
-    return Translator(folder.path.name, name, model.eval(), tokenizer, config.decode, examples)
-
-
-OPENERS: dict[str, Callable[[RunFolder, Config, str], Subject]] = {"translate": _translator}
-"""How the runs of each task are opened."""
+    predictor = task.predictor(saved, model)
+    if isinstance(predictor, Translator):
+        return Translations(path.resolve().name, name, predictor, config.decode, _examples(saved))
+    raise UserError(f"{path}: the page cannot show models to {config.task} yet; it shows models to translate")
 
 
 def checkpoints(folder: RunFolder) -> list[str]:
@@ -55,40 +47,42 @@ def checkpoints(folder: RunFolder) -> list[str]:
     return [path.stem.removeprefix("step-").lstrip("0") or "0" for path in reversed(folder.checkpoints())]
 
 
-def _weights(folder: RunFolder, checkpoint: str) -> dict[str, Any]:
-    """The best weights, or those of a checkpoint: the averaged ones, where the run averages."""
-    if not checkpoint:
-        return load_tensors(folder.model)[0]
-    if checkpoint not in checkpoints(folder):
+def _checkpoint(folder: RunFolder, step: str) -> dict[str, Any]:
+    """The weights of a checkpoint: the averaged ones, where the run averages."""
+    if step not in checkpoints(folder):
         kept = ", ".join(checkpoints(folder)) or "none"
-        raise UserError(f"checkpoint = {checkpoint!r}: is not kept any more (kept: {kept})")
-    tensors, _ = load_tensors(folder.path / "training" / f"step-{int(checkpoint):09d}.safetensors")
+        raise UserError(f"checkpoint = {step!r}: is not kept any more (kept: {kept})")
+    tensors, _ = load_tensors(folder.path / "training" / f"step-{int(step):09d}.safetensors")
     part = "average/" if any(name.startswith("average/") for name in tensors) else "model/"
     return {name.removeprefix(part): tensor for name, tensor in tensors.items() if name.startswith(part)}
 
 
-def _examples(folder: RunFolder, config: Config) -> list[str]:
+def _examples(saved: Saved) -> list[str]:
+    """A few short inputs that the run has not been trained on."""
     examples: list[str] = []
-    for source in config.data.train:
+    for source in saved.config.data.train:
         if source in CORPORA:
             examples += EXAMPLES.get(source, [])
-    if folder.data.is_dir():
-        for pairs in Prepared.open(folder.data).tests.values():
-            short = [pair.source for pair in pairs[:200] if len(pair.source) <= 60]
+    data = RunFolder(saved.path).data
+    if data.is_dir():
+        for held_out in task_named(saved.config.task).open(saved.config, data).tests.values():
+            short = [pair.source for pair in held_out[:200] if len(pair.source) <= 60]
             examples += short[:3]
     return list(dict.fromkeys(examples))[:6]
 
 
 def training(folder: RunFolder) -> dict[str, Any]:
     """What the run reported while it was trained, and where it stands."""
-    rows = read_metrics(folder) if folder.metrics.is_file() else []
-    config = read_run_config(folder)
+    if not folder.metrics.is_file():
+        raise UserError(f"{folder.path}: has no metrics.jsonl: it was not trained here, or has not reported yet")
+    rows = read_metrics(folder)
     scores = json.loads(folder.scores.read_text(encoding="utf8")) if folder.scores.is_file() else {}
-    step = int(max((row["step"] for row in rows), default=0))
-    done = folder.scores.is_file()
-    steps = config["train"].get("steps")
-    return {"rows": rows, "step": step, "steps": steps, "done": done, "checkpoints": checkpoints(folder)} | {
-        "scores": {
-            name: {key: row[key] for key in ("bleu", "chrf", "exact") if key in row} for name, row in scores.items()
-        }
+    told = {name: {key: row[key] for key in row if isinstance(row[key], float)} for name, row in scores.items()}
+    return {
+        "rows": rows,
+        "step": int(max((row["step"] for row in rows), default=0)),
+        "steps": read_run_config(folder)["train"].get("steps"),
+        "done": folder.scores.is_file(),
+        "checkpoints": checkpoints(folder),
+        "scores": told,
     }

@@ -23,6 +23,7 @@ from fastapi.responses import JSONResponse, RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from regard.errors import UserError
+from regard.explorer.document import PAGE
 from regard.explorer.inside import inside
 from regard.explorer.opening import checkpoints, open_run, training
 from regard.explorer.positions import positions
@@ -30,7 +31,6 @@ from regard.explorer.scene import Subject, Wish
 from regard.explorer.seen import Seen, Shelf
 from regard.training.folder import RunFolder
 
-PAGE = Path(__file__).parent / "page"
 BODY = 128 * 1024
 """Bytes of a request, at most."""
 LETTERS = 20_000
@@ -86,7 +86,8 @@ class Explorer:
         self._shelf, self._lock = Shelf(), threading.Lock()
 
     def _date(self, number: int) -> float:
-        return self.folders[number].model.stat().st_mtime
+        file = self.folders[number].model
+        return file.stat().st_mtime if file.is_file() else 0.0  # published weights can be in several files
 
     def about(self) -> list[dict[str, Any]]:
         """Each run as the page introduces it; one that has better weights since is opened anew."""
@@ -237,4 +238,6 @@ def _explained(error: RequestValidationError) -> str:
     field = ".".join(str(part) for part in item["loc"] if part != "body")
     if item["type"] == "string_too_long" and field == "text":
         return f"The text is too long: at most {LETTERS:,} letters. Shorten it and try again."
+    if item["type"] == "json_invalid":
+        return "The request is not valid JSON."
     return f"{field or 'request'}: {item['msg'][0].lower()}{item['msg'][1:]}"

@@ -8,14 +8,13 @@ import torch
 from torch import Tensor
 
 from regard.config import SearchConfig
-from regard.data.tokenizers import BOS, EOS, PAD, SPECIALS, Tokenizer
+from regard.data.tokenizers import BOS, EOS, PAD, SPECIALS
 from regard.decoding import Limits, Trace, beam
 from regard.explorer.scene import TOKENS, Scene, Subject, Wish, too_long
 from regard.inference.silence import without
-from regard.models.base import EncoderDecoder
 from regard.nn.layers import Stack
 from regard.nn.record import Axis, Recording
-from regard.tasks.translator import make_batch, source_tensor
+from regard.tasks.translator import Translator, make_batch, source_tensor
 
 CANDIDATES = 8
 """Tokens shown for each step."""
@@ -27,10 +26,9 @@ class Translated(Scene):
     specials = frozenset(SPECIALS)
 
     @torch.inference_mode()
-    def __init__(
-        self, model: EncoderDecoder, tokenizer: Tokenizer, text: str, options: SearchConfig, forced: tuple[int, ...]
-    ) -> None:
-        self.model, self.tokenizer, self.forced = model, tokenizer, forced
+    def __init__(self, translator: Translator, text: str, options: SearchConfig, forced: tuple[int, ...]) -> None:
+        self.translator, self.forced = translator, forced
+        self.model, self.tokenizer = model, tokenizer = translator.model, translator.tokenizer
         read = tokenizer.encode(text)
         limit = min(model.max_length or TOKENS, TOKENS)
         if len(read) > TOKENS:
@@ -50,7 +48,7 @@ class Translated(Scene):
 
     @property
     def _source(self) -> Tensor:
-        return source_tensor([self.source]).to(next(self.model.parameters()).device)
+        return source_tensor([self.source]).to(self.translator.device)
 
     @torch.inference_mode()
     def replay(self, recording: Recording) -> None:
@@ -58,25 +56,17 @@ class Translated(Scene):
             self._hidden(recording)
 
     def _hidden(self, recording: Recording | None) -> Tensor:
-        batch = make_batch([self.source], [self.target]).to(self._source.device)
+        batch = make_batch([self.source], [self.target]).to(self.translator.device)
         hidden: Tensor = self.model(batch.source, batch.target[:, :-1], record=recording)
         return hidden  # (1, T, M)
 
     def axes(self, site: str) -> tuple[Axis, Axis]:
-        source = self._axis([*self.source, EOS])
-        if site.startswith("encoder"):
-            return source, source
-        if site.endswith("cross"):  # a query is named after the word that it led to
-            return self._axis([*self.target, EOS]), source
-        read = self._axis([BOS, *self.target])
-        return read, read
-
-    def _axis(self, ids: list[int]) -> Axis:
-        return Axis(self.tokenizer.tokens(ids), self.tokenizer.word_groups(ids))
+        return self.translator.axes(site, self.source, self.target)
 
     @property
     def longest(self) -> int:
-        return max(len(self.source), len(self.target)) + 1
+        both = len(self.source) + len(self.target) if self.model.joined else max(len(self.source), len(self.target))
+        return both + 2
 
     @torch.inference_mode()
     def decoding(self) -> dict[str, Any]:
@@ -120,25 +110,20 @@ class Translated(Scene):
         return str(piece) if piece else "?"
 
 
-class Translator(Subject):
+class Translations(Subject):
     """A run that translates."""
 
     def __init__(
-        self,
-        name: str,
-        kind: str,
-        model: EncoderDecoder,
-        tokenizer: Tokenizer,
-        options: SearchConfig,
-        examples: list[str],
+        self, name: str, kind: str, translator: Translator, options: SearchConfig, examples: list[str]
     ) -> None:
+        model = translator.model
         # Only layers of multi-head attention have parts that can be switched off one by one.
-        layered = any(isinstance(part, Stack) for part in model.children())
+        layered = any(isinstance(part, Stack) for part in model.modules())
         verbs = frozenset({"decode", "switch"} if layered else {"decode"})
         super().__init__(name, kind, "translate", model, examples, verbs=verbs)
-        self.translator, self.tokenizer = model, tokenizer
-        self.options = options.model_copy(update={"method": "beam", "n_best": 1})
+        self.translator, self.options = translator, options.model_copy(update={"method": "beam", "n_best": 1})
 
     def look(self, wish: Wish) -> Scene:
-        model = without(self.translator, wish.off)
-        return Translated(model, self.tokenizer, wish.text.strip(), self.options, wish.forced)
+        model = without(self.translator.model, wish.off)
+        translator = Translator(model, self.translator.tokenizer)
+        return Translated(translator, wish.text.strip(), self.options, wish.forced)

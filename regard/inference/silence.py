@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import UserError
+from regard.nn.layers import Stack
 
 Model = TypeVar("Model", bound=nn.Module)
 SUBLAYERS = {"self": "attention", "cross": "cross"}
@@ -26,13 +27,23 @@ def without(model: Model, off: Iterable[str]) -> Model:
     for name in off:
         match name.split("."):
             case [stack, layer, kind, head] if kind in SUBLAYERS and head.isdigit():
-                path, change = [stack, layer, SUBLAYERS[kind]], _headless(int(head), name)
+                path, change = [*_stack(model, stack, name), layer, SUBLAYERS[kind]], _headless(int(head), name)
             case [stack, layer]:
-                path, change = [stack, layer], _passing
+                path, change = [*_stack(model, stack, name), layer], _passing
             case _:
                 raise UserError(f"off = {name!r}: must be a head (decoder.1.cross.2) or a layer (decoder.1)")
         twin = _changed(twin, path, change, name)
     return cast(Model, twin)
+
+
+def _stack(model: nn.Module, stack: str, name: str) -> list[str]:
+    """Where the stack of layers of that name is, however deep: a head may stand around the model."""
+    places = [place for place, part in model.named_modules() if isinstance(part, Stack)]
+    for place in places:
+        if place.rpartition(".")[2] == stack:
+            return str(place).split(".")
+    known = ", ".join(place.rpartition(".")[2] for place in places) or "none"
+    raise UserError(f"off = {name!r}: this model has no such layers (it has: {known})")
 
 
 def _headless(head: int, name: str) -> Callable[[nn.Module], nn.Module]:
@@ -47,8 +58,12 @@ def _headless(head: int, name: str) -> Callable[[nn.Module], nn.Module]:
 
 def _passing(layer: nn.Module) -> nn.Module:
     attentions = [name for name in SUBLAYERS.values() if name in layer._modules]
-    silent = {name: _with(layer.get_submodule(name), {"output": Nothing()}) for name in attentions}
-    return _with(layer, {**silent, "feed_forward": Nothing()})
+    silent = {name: _silent(layer.get_submodule(name), "output") for name in attentions}
+    return _with(_silent(layer, "feed_forward"), silent)
+
+
+def _silent(module: nn.Module, part: str) -> nn.Module:
+    return _with(module, {part: Nothing(module.get_submodule(part))})
 
 
 class WithoutHead(nn.Module):
@@ -67,10 +82,14 @@ class WithoutHead(nn.Module):
 
 
 class Nothing(nn.Module):
-    """Adds nothing to the residual."""
+    """Zeros in the place of what a part would add to the residual."""
+
+    def __init__(self, part: nn.Module) -> None:
+        super().__init__()
+        self.part = part
 
     def forward(self, inputs: Tensor) -> Tensor:
-        return torch.zeros_like(inputs)
+        return torch.zeros_like(self.part(inputs))
 
 
 def _with(module: nn.Module, changed: dict[str, nn.Module]) -> nn.Module:

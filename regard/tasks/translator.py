@@ -139,20 +139,20 @@ class Translator:
         recording = wanted.again()
         batch = make_batch(sources, targets).to(self.device)
         self.model(batch.source, batch.target[:, :-1], record=recording)
+        return records(recording, len(sources), lambda site, index: self.axes(site, sources[index], targets[index]))
 
-        def axes(site: str, index: int) -> tuple[Axis, Axis]:
-            if self.model.joined:
-                both = self._axis([*sources[index], EOS, BOS, *targets[index]])
-                return both, both
-            source = self._axis([*sources[index], EOS])
-            if site.startswith("encoder"):
-                return source, source
-            if site.endswith("cross"):  # a query is named after the word that it led to
-                return self._axis([*targets[index], EOS]), source
-            read = self._axis([BOS, *targets[index]])
+    def axes(self, site: str, source: list[int], target: list[int]) -> tuple[Axis, Axis]:
+        """The tokens that ask at `site`, and those that they look at."""
+        if self.model.joined:
+            both = self._axis([*source, EOS, BOS, *target])
+            return both, both
+        read = self._axis([*source, EOS])
+        if site.startswith("encoder"):
             return read, read
-
-        return records(recording, len(sources), axes)
+        if site.endswith("cross"):  # a query is named after the word that it led to
+            return self._axis([*target, EOS]), read
+        written = self._axis([BOS, *target])
+        return written, written
 
     def _axis(self, ids: list[int]) -> Axis:
         return Axis(self.tokenizer.tokens(ids), self.tokenizer.word_groups(ids))

@@ -53,7 +53,7 @@ async function draw(app) {
     segmented("Unit", { words: "words", tokens: "subwords" }, unit, (value) => state.set({ unit: value })),
     segmented("Scale", { global: "one scale", row: "each row" }, scale, (value) => state.set({ scale: value })));
   const same = axes.queries === axes.keys;
-  const captions = same ? ["looked at", "looking"] : ["input: looked at", "output: looking"];
+  const captions = same ? ["looked at", "looking"] : ["input", "output"];
   lines = drawLines({ ...named, matrix: numbers, width: nodes.drawing.clientWidth, captions, hear: app.hear });
   nodes.drawing.replaceChildren(lines.svg);
   nodes.picker.hidden = !several;

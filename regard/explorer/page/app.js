@@ -3,7 +3,7 @@
 import { createState } from "./state.js";
 import { mode } from "./theme.js";
 import { axesOf, moved } from "./axes.js";
-import { figure, h } from "./svg.js";
+import { h } from "./svg.js";
 import { createSentence } from "./sentence.js";
 import { exportMenu } from "./export.js";
 import { alignment } from "./alignment.js";

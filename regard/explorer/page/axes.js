@@ -3,7 +3,12 @@
 /** The labels shown for an axis. */
 export function labels(axis, unit) {
   if (unit === "tokens") return axis.tokens;
-  return axis.words.map((group) => group.map((place) => axis.tokens[place]).join(""));
+  return axis.words.map((group) => spelled(group.map((place) => axis.tokens[place]).join("")));
+}
+
+/** Letters that the vocabulary did not have are tokens of their bytes: as a word they are letters again. */
+function spelled(word) {
+  return word.replace(/(<0x[0-9A-F]{2}>)+/g, (bytes) => new TextDecoder().decode(Uint8Array.from(bytes.match(/[0-9A-F]{2}(?=>)/g), (hex) => parseInt(hex, 16))));
 }
 
 /** The word that a token is in, or the first token of a word. */

@@ -4,7 +4,6 @@ import { emptyState } from "./alignment.js";
 import { shortSite, thumbnail } from "./picker.js";
 import { axesOf, labels } from "./axes.js";
 import { drawMatrix } from "./matrix.js";
-import { rowsOf } from "./alignment.js";
 import { figure, h, headTitle, s, sheet, siteTitle } from "./svg.js";
 import { SANS, theme } from "./theme.js";
 
@@ -47,13 +46,14 @@ async function draw(app) {
     const measure = sort !== "layer" ? head.measures[sort] : head.measures[head.label];
     return h("div", { class: "head", dataset: { off: dead ? "yes" : "", label: head.label, name: `${head.site}.${head.number}` } },
       h("button", { class: "thumb", "aria-pressed": String(current), title: `${siteTitle(head.site)}, head ${head.number}: ${head.why}`, "aria-label": `${siteTitle(head.site)}, head ${head.number}: ${head.why}`,
-        onclick: () => state.set({ site: head.site, head: String(head.number), query: -1, key: -1 }) }, thumbnail(pictures[head.site], head.place, 84)),
+        onclick: () => state.set({ site: head.site, head: String(head.number), query: -1, key: -1 }) }, thumbnail(pictures[head.site], head.place, 78)),
       h("div", { class: "caption" }, h("span", { class: "number" }, sort === "layer" ? `head ${head.number}` : `${shortSite(head.site)} · ${head.number}`),
         switches ? h("button", { class: "switch", role: "switch", "aria-checked": String(!dead), "aria-label": `${siteTitle(head.site)}, head ${head.number}: ${dead ? "off" : "on"}`, title: dead ? "Switch on" : "Switch off",
           onclick: () => state.set({ off: toggled(off.filter((one) => one !== layerOf(head.site)), `${head.site}.${head.number}`), forced: [] }) }) : ""),
       h("div", { class: "label", title: head.why }, head.label, measure !== undefined ? h("span", { class: "figure" }, ` ${figure(measure)}`) : ""));
   };
   shown = all.map((head) => ({ ...head, picture: pictures[head.site] }));
+  nodes.grid.style.setProperty("--across", sort === "layer" ? Math.max(...scene.sites.map((one) => one.heads.length)) : 99);
   nodes.grid.replaceChildren(...(sort === "layer" ? scene.sites.map((one) => {
     const layer = layerOf(one.site);
     const layered = switches && /\.\d+$/.test(layer) && scene.sites.find((other) => layerOf(other.site) === layer) === one;
@@ -93,9 +93,8 @@ function multiples() {
     const canvas = thumbnail(head.picture, head.place, side);
     const [, rows, columns] = head.picture.shape, longer = Math.max(rows, columns);
     const text = (dy, words) => s("text", { x, y: y + side + dy, "font-family": SANS, "font-size": 10, fill: colours.text }, words);
-    return s("g", {}, s("image", { href: canvas.toDataURL(), x, y, width: (side * columns) / longer, height: (side * rows) / longer, preserveAspectRatio: "none", style: "image-rendering:pixelated" }),
+    return s("g", {}, s("image", { href: canvas.toDataURL(), x, y, width: (side * columns) / longer, height: (side * rows) / longer, preserveAspectRatio: "none", "image-rendering": "pixelated" }),
       text(13, `${shortSite(head.site)} · ${head.number}`), text(26, head.label));
   });
   return sheet(32 + across * step, 32 + Math.ceil(shown.length / across) * (step + 26), "All heads", parts);
 }
-export { rowsOf };

@@ -47,7 +47,8 @@ function fittingSize(above, below, width) {
  * Draw `matrix` ({shape: [queries, keys], data}) between its words. Returns {svg, mark}: `mark(selection)` lights up what
  * belongs to {query, key} (-1 for none). `hear(kind, selection)` is told of "hover" and "pick".
  */
-export function drawLines({ keys, queries, matrix, width, captions, hear }) {
+export function drawLines({ keys, queries, matrix, width, captions: wanted, hear }) {
+  let captions = wanted;
   const colours = theme();
   const [rows, columns] = matrix.shape;
   const weight = (query, key) => matrix.data[query * columns + key];
@@ -55,10 +56,12 @@ export function drawLines({ keys, queries, matrix, width, captions, hear }) {
   const top = flow(keys, width - 8, size);
   const bottom = flow(queries, width - 8, size);
   const one = top.lines === 1 && bottom.lines === 1;
-  const between = one ? Math.max(96, Math.min(150, width / 7)) : 72;
-  const head = captions ? 18 : 4;
+  const between = one ? Math.max(92, Math.min(130, width / 8)) : 72;
+  const beside = Math.min(...[top, bottom].map((row) => row.boxes.reduce((least, box) => Math.min(least, box.x), width))) > 110;
+  if (one && !beside) captions = null;
+  const head = captions && !one ? 20 : 14;
   const low = head + top.height + between;
-  const height = low + bottom.height + (captions ? 22 : 4);
+  const height = low + bottom.height + (captions && !one ? 24 : 16);
   const start = (key) => ({ x: 4 + top.boxes[key].x + top.boxes[key].w / 2, y: head + top.boxes[key].y + size * 0.62 });
   const end = (query) => ({ x: 4 + bottom.boxes[query].x + bottom.boxes[query].w / 2, y: low + bottom.boxes[query].y - size * 0.68 });
 
@@ -112,7 +115,7 @@ export function drawLines({ keys, queries, matrix, width, captions, hear }) {
   const below = wordGroup(bottom, low, "query");
 
   const notes = captions ? s("g", { "font-family": SANS, "font-size": 11, fill: colours.soft },
-    s("text", { x: 4, y: 11 }, captions[0]), s("text", { x: 4, y: height - 4 }, captions[1])) : null;
+    s("text", { x: 4, y: one ? head + top.height / 2 + 4 : 11 }, captions[0]), s("text", { x: 4, y: one ? low + bottom.height / 2 + 4 : height - 4 }, captions[1])) : null;
   const svg = sheet(width, height, "Lines between the words", shades, all, lit, above.group, below.group, figures, notes);
 
   function mark({ query, key }) {

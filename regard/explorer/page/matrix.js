@@ -48,13 +48,15 @@ export function paint(canvas, rows, columns, ink) {
 
 /**
  * Draw a matrix no wider than `width` (and, for its cells, no higher than `most`). Returns {node, mark, whole}: the node to
- * put in the page, `mark(selection)`, and `whole()`, the same drawing as one SVG for export.
+ * put in the page, `mark(selection)`, and `whole()`, the same drawing as one SVG for export. `every`: name one label in so
+ * many; `ends`: what paper and ink stand for, where it is not a weight.
  */
-export function drawMatrix({ keys, queries, matrix, width, most = 560, scale = "global", hear, label = "Attention matrix" }) {
+export function drawMatrix({ keys, queries, matrix, width: room, most = 560, scale = "global", hear, label = "Attention matrix", every: wanted = 0, ends = null }) {
+  const width = Math.max(120, room);
   const colours = theme();
   const [rows, columns] = matrix.shape;
   const { full, ink } = inkOf(matrix, scale);
-  const size = (cell) => Math.max(7, Math.min(13, cell * 0.62));
+  const size = (cell) => (wanted ? 11 : Math.max(7, Math.min(13, cell * 0.62)));
   const longest = (words, font) => Math.max(0, ...words.map((word) => measure(word, font)));
 
   const guess = `13px ${SANS}`;
@@ -62,9 +64,8 @@ export function drawMatrix({ keys, queries, matrix, width, most = 560, scale = "
   const cell = Math.min(38, (width - side - 8) / columns, most / rows);
   const font = `${size(cell)}px ${SANS}`;
   const left = Math.min(side, longest(queries, font) + 12);
-  const flat = keys.every((word) => measure(word, font) <= cell - 4);
-  const named = cell >= 9;
-  const every = named ? 1 : Math.ceil(10 / cell);
+  const every = wanted || (cell >= 9 ? 1 : Math.ceil(10 / cell));
+  const flat = keys.every((word) => measure(word, font) <= cell * every - 4);
   const deep = Math.min(120, longest(keys, font));
   const top = flat ? size(cell) + 12 : Math.round(deep * 0.74 + size(cell) + 8);
   const lean = flat ? 0 : Math.round(Math.min(deep, 110) * 0.72);
@@ -88,7 +89,7 @@ export function drawMatrix({ keys, queries, matrix, width, most = 560, scale = "
   keys.forEach((word, column) => {
     if (column % every) return;
     const x = left + (column + 0.5) * cell;
-    const shown = fitted(word, flat ? cell - 2 : 118, font);
+    const shown = fitted(word, flat ? cell * every - 2 : 118, font);
     const place = flat
       ? { x, y: top - 7, "text-anchor": "middle" }
       : { transform: `translate(${(x + 2).toFixed(1)} ${top - 6}) rotate(-45)`, "text-anchor": "start", direction: "ltr" };
@@ -113,7 +114,7 @@ export function drawMatrix({ keys, queries, matrix, width, most = 560, scale = "
     x: left, y: top, width: wide, height: high, fill: "transparent", class: "cells", tabindex: 0, role: "application",
     "aria-label": `${label}: ${rows} rows, ${columns} columns; arrow keys walk, Enter keeps`,
   });
-  const svg = sheet(total, height, label, texts, frame, written, cross, hit, legend(left, top + high + 12, full, colours));
+  const svg = sheet(total, height, label, texts, frame, written, cross, hit, legend(left, top + high + 12, ends ?? ["0", full === null ? "most of its row" : `${Number(full.toPrecision(3))}  weight`], colours));
   const node = h("div", { class: "matrix" }, canvas, svg);
   node.style.width = `${total}px`;
   node.style.height = `${height}px`;
@@ -172,7 +173,7 @@ export function drawMatrix({ keys, queries, matrix, width, most = 560, scale = "
         }
       }
     } else {
-      cells.append(s("image", { href: canvas.toDataURL(), x: left, y: top, width: wide, height: high, preserveAspectRatio: "none", style: "image-rendering:pixelated" }));
+      cells.append(s("image", { href: canvas.toDataURL(), x: left, y: top, width: wide, height: high, preserveAspectRatio: "none", "image-rendering": "pixelated" }));
     }
     copy.prepend(cells);
     return copy;
@@ -181,13 +182,12 @@ export function drawMatrix({ keys, queries, matrix, width, most = 560, scale = "
 }
 
 /** What ink means. */
-function legend(x, y, full, colours) {
-  const wide = 96;
+function legend(x, y, [low, high], colours) {
+  const wide = 96, from = x + 4 + measure(low, `10.5px ${SANS}`) + 6;
   const steps = 24;
   const bar = s("g", { "shape-rendering": "crispEdges" });
-  for (let i = 0; i < steps; i++) bar.append(s("rect", { x: x + 18 + (i * wide) / steps, y, width: wide / steps + 0.5, height: 7, fill: colours.ink(i / (steps - 1)) }));
-  bar.append(s("rect", { x: x + 18, y, width: wide, height: 7, fill: "none", stroke: colours.rule }));
+  for (let i = 0; i < steps; i++) bar.append(s("rect", { x: from + (i * wide) / steps, y, width: wide / steps + 0.5, height: 7, fill: colours.ink(i / (steps - 1)) }));
+  bar.append(s("rect", { x: from, y, width: wide, height: 7, fill: "none", stroke: colours.rule }));
   const text = (at, words, anchor) => s("text", { x: at, y: y + 7, "font-family": SANS, "font-size": 10.5, fill: colours.soft, "text-anchor": anchor }, words);
-  const most = full === null ? "most of its row" : String(Number(full.toPrecision(3)));
-  return s("g", { "aria-hidden": "true" }, bar, text(x + 12, "0", "end"), text(x + 24 + wide, `${most}${full === null ? "" : "  weight"}`, "start"));
+  return s("g", { "aria-hidden": "true" }, bar, text(from - 6, low, "end"), text(from + wide + 6, high, "start"));
 }

@@ -1,6 +1,5 @@
 /** Which head is shown: every layer and head as a thumbnail, to choose from. */
 
-import { theme } from "./theme.js";
 import { fullInk, paint } from "./matrix.js";
 import { h, headTitle, siteTitle } from "./svg.js";
 
@@ -41,4 +40,3 @@ export async function picker(app) {
   }));
   return h("div", { class: "picker", role: "group", "aria-label": "Layers and heads" }, rows);
 }
-export { theme };

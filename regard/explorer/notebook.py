@@ -1,0 +1,37 @@
+"""Translations and records, shown as the page in a notebook: evaluate one in a cell, or call `regard.show`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from regard.explorer.document import document, frame
+from regard.nn.record import AttentionRecord
+from regard.tasks.translator import Translation
+
+
+class Shown:
+    """What a notebook displays as the page."""
+
+    def __init__(self, page: str) -> None:
+        self.page = page
+
+    def _repr_html_(self) -> str:
+        return frame(self.page)
+
+
+def show(seen: Translation | AttentionRecord) -> Shown:
+    """The page for a translation, or for a record alone."""
+    if isinstance(seen, AttentionRecord):
+        return Shown(document(seen))
+    return Shown(document(seen.attention, text=seen.source, output=seen.text, score=seen.score))
+
+
+def register() -> None:
+    """In a running notebook, let translations and records display themselves so."""
+    ipython = sys.modules.get("IPython")
+    shell: Any = ipython and ipython.get_ipython()
+    if shell:
+        formatter = shell.display_formatter.formatters["text/html"]
+        for kind in (Translation, AttentionRecord):
+            formatter.for_type(kind, lambda seen: show(seen)._repr_html_())
