@@ -270,8 +270,11 @@ def test_empty_too_long_and_broken_are_answered(visit: Visit) -> None:
     page = visit()
     settled(page, lambda: page.fill("textarea", ""))
     assert "Nothing to look at yet" in page.inner_text("#view")
-    settled(page, lambda: page.fill("textarea", "cat " * 1300))
-    assert "Only the first 1,023" in page.inner_text(".note")
+    settled(page, lambda: page.select_option(".run select", "1"))
+    settled(page, lambda: page.fill("textarea", "cat " * 3000))
+    assert "The text has 3,00" in page.inner_text(".failure")
+    settled(page, lambda: page.fill("textarea", TEXT))
+    assert page.locator(".failure").is_hidden()
     page.goto(page.url.split("#")[0] + "#text=one&off=vision.0")
     page.reload()
     page.wait_for_selector(".failure:not([hidden])")
@@ -361,7 +364,7 @@ def test_a_notebook_shows_the_record(browser: Browser) -> None:
     page.set_content(f"<body>{show(AttentionRecord({'decoder.cross': heads}))._repr_html_()}</body>")
     frame = page.frame_locator("iframe")
     frame.locator("#regard[data-ready]").wait_for()
-    assert frame.locator('.word[data-side="query"] text').all_inner_texts() == ["<b>x</b>", "</script>", "&amp;"]
+    assert frame.locator('.word[data-side="query"] text').all_text_contents() == ["<b>x</b>", "</script>", "&amp;"]
     assert frame.locator("b").count() == 0
     assert wrong == []
     page.close()
