@@ -3,6 +3,8 @@
 Half of a small translator's step is the output softmax. `projected_loss` walks over the rows in chunks, and forms the
 gradients of each chunk while its logits are still in cache; nothing of size (rows, vocabulary) survives the chunk.
 `plain_loss` is the same in three lines, and a test says that both agree.
+
+Below: what a student learns from its teacher.
 """
 
 from typing import Any
@@ -73,3 +75,27 @@ class _ProjectedLoss(torch.autograd.Function):
     def backward(ctx: Any, *grads: Any) -> Any:
         (scale,) = grads
         return *(None if grad is None else grad * scale for grad in ctx.saved_tensors), None, None
+
+
+def soft_loss(logits: Tensor, teacher: Tensor, temperature: float = 1.0) -> Tensor:
+    """Sum over rows of T² · KL(teacher || student), both softened by T  (Hinton 2015, section 2).
+
+    T² keeps the size of the gradients, which softening divides by it: (N, V), (N, V).
+    """
+    expected = F.log_softmax(teacher / temperature, dim=-1)
+    found = F.log_softmax(logits / temperature, dim=-1)
+    return F.kl_div(found, expected, reduction="sum", log_target=True) * temperature**2
+
+
+def direction_loss(hidden: Tensor, teacher: Tensor) -> Tensor:
+    """Sum over rows of 1 - cos(student, teacher)  (Sanh 2019, section 2): (N, M), (N, M)."""
+    return (1 - F.cosine_similarity(hidden, teacher, dim=-1)).sum()
+
+
+def distillation_loss(
+    logits: Tensor, teacher: Tensor, target: Tensor, hidden: Tensor, teacher_hidden: Tensor, temperature: float = 2.0
+) -> Tensor:
+    """What DistilBERT learned from: what its teacher expects, the words themselves, and the direction of its teacher's
+    vectors, weighed 5 : 2 : 1 as in its published training. Sums over rows: (N, V), (N, V), (N,), (N, M), (N, M)."""
+    words = F.cross_entropy(logits, target, reduction="sum")
+    return 5 * soft_loss(logits, teacher, temperature) + 2 * words + direction_loss(hidden, teacher_hidden)

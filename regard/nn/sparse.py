@@ -23,6 +23,9 @@ from regard.nn.attention import Score, attention, scaled_dot
 NOTHING = -1
 """In the place of a block that a shorter list does not have."""
 
+PIECE = 8
+"""Blocks of queries at a time: what is gathered for them, a few times their size, stays in the cache."""
+
 
 def block_attention(
     query: Tensor,
@@ -36,25 +39,40 @@ def block_attention(
 ) -> Tensor:
     """Queries, keys and values (B, H, T, D) of N blocks, of which those between the ends see the blocks `seen`
     (H, N - 2, R); the mask (B, 1, 1, T) is that of padding: (B, H, T, D)."""
-    batch, heads, length, _ = query.shape
-    between = seen.shape[1]
-    size = length // (between + 2)
-    assert size * (between + 2) == length, f"{length} tokens are not {between + 2} blocks"
+    batch, _, length, _ = query.shape
+    blocks = seen.shape[1] + 2
+    size = length // blocks
+    assert size * blocks == length, f"{length} tokens are not {blocks} blocks"
 
     ends = torch.cat([query[:, :, :size], query[:, :, -size:]], dim=2)  # (B, H, 2 · size, D)
     first, last = attention(ends, key, value, mask=mask, score=score, dropout=dropout).chunk(2, dim=2)
 
     order = seen.transpose(0, 1)  # (N - 2, H, R)
-    head, block = torch.arange(heads, device=query.device)[:, None], order.clamp(min=0)
-    near_key, near_value = (
-        _blocks(all_of, size)[:, head, block].flatten(3, 4).flatten(0, 1) for all_of in (key, value)
-    )  # (B · (N - 2), H, R · size, D)
-    real = mask.view(batch, -1, size)[:, block] & (order != NOTHING)[..., None]  # (B, N - 2, H, R, size)
-    middle = _blocks(query, size)[:, :, 1:-1].transpose(1, 2).flatten(0, 1)  # (B · (N - 2), H, size, D)
-    near = real.flatten(3, 4).flatten(0, 1)[:, :, None]
-    looked = attention(middle, near_key, near_value, mask=near, score=score, dropout=dropout)
-    looked = looked.unflatten(0, (batch, between)).transpose(1, 2).flatten(2, 3)
-    return torch.cat([first, looked, last], dim=2)
+    queries, keys, values = (_blocks(part, size) for part in (query, key, value))
+    real = mask.view(batch, -1, size)
+    between = [
+        _between(asked, keys, values, real, some, score, dropout)
+        for asked, some in zip(queries[:, :, 1:-1].split(PIECE, dim=2), order.split(PIECE), strict=True)
+    ]
+    return torch.cat([first, *between, last], dim=2)
+
+
+def _between(
+    query: Tensor, key: Tensor, value: Tensor, real: Tensor, seen: Tensor, score: Score, dropout: float
+) -> Tensor:
+    """Some blocks of queries (B, H, P, size, D) over the blocks that they see (P, H, R): (B, H, P · size, D)."""
+    head, block = torch.arange(seen.shape[1], device=seen.device)[:, None], seen.clamp(min=0)
+    near_key, near_value = (part[:, head, block].flatten(3, 4).flatten(0, 1) for part in (key, value))
+    near = real[:, block] & (seen != NOTHING)[..., None]  # (B, P, H, R, size)
+    looked = attention(
+        query.transpose(1, 2).flatten(0, 1),  # (B · P, H, size, D)
+        near_key,  # (B · P, H, R · size, D)
+        near_value,
+        mask=near.flatten(3, 4).flatten(0, 1)[:, :, None],
+        score=score,
+        dropout=dropout,
+    )
+    return looked.reshape(len(query), -1, *looked.shape[1:]).transpose(1, 2).flatten(2, 3)
 
 
 def seen_counts(seen: Tensor, size: int) -> Tensor:

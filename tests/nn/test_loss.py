@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from regard.nn.loss import CHUNK, plain_loss, projected_loss
+from regard.nn.loss import CHUNK, direction_loss, distillation_loss, plain_loss, projected_loss, soft_loss
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
@@ -37,3 +37,28 @@ def test_a_tied_weight_receives_both_gradients() -> None:
         loss(table(ids), table.weight, None, ids.roll(1), 0.1).backward()
         found.append(table.weight.grad)
     torch.testing.assert_close(*found)
+
+
+def test_soft_loss_is_the_divergence_from_the_teacher() -> None:
+    torch.manual_seed(0)
+    student, teacher = torch.randn(4, 7), torch.randn(4, 7)
+    for temperature in (1.0, 2.0):
+        p, q = (torch.softmax(one / temperature, dim=-1) for one in (teacher, student))
+        expected = temperature**2 * (p * (p / q).log()).sum()
+        torch.testing.assert_close(soft_loss(student, teacher, temperature), expected)
+    torch.testing.assert_close(soft_loss(teacher + 3, teacher, 2.0), torch.tensor(0.0), atol=1e-5, rtol=0)
+
+
+def test_direction_loss_ignores_length() -> None:
+    hidden = torch.tensor([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]])
+    teacher = torch.tensor([[5.0, 0.0], [0.0, -1.0], [1.0, 0.0]])
+    torch.testing.assert_close(direction_loss(hidden, teacher), torch.tensor(0 + 2 + 1 - 0.5**0.5))
+
+
+def test_distillation_weighs_teacher_words_and_direction() -> None:
+    torch.manual_seed(0)
+    teacher, teacher_hidden, target = torch.randn(6, 9), torch.randn(6, 4), torch.randint(0, 9, (6,))
+    logits, hidden = torch.randn(6, 9), torch.randn(6, 4)
+    words = -torch.log_softmax(logits, dim=-1)[torch.arange(6), target].sum()
+    expected = 5 * soft_loss(logits, teacher, 2.0) + 2 * words + direction_loss(hidden, teacher_hidden)
+    torch.testing.assert_close(distillation_loss(logits, teacher, target, hidden, teacher_hidden), expected)
