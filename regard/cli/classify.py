@@ -1,4 +1,4 @@
-"""`regard classify`: the class of a text, or its number, with probabilities."""
+"""`regard classify`: the class of a text or of an image, or a text's number, with probabilities."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ def classify(
     run: Annotated[Path, typer.Argument(help="The folder of a trained run, or a Hugging Face folder.")],
     text: Annotated[
         list[str] | None,
-        typer.Argument(help="Texts, or one text file; without either, standard input.", show_default=False),
+        typer.Argument(
+            help="Texts, or one text file; without either, standard input. Of a model of images: image files.",
+            show_default=False,
+        ),
     ] = None,
     second: Annotated[str | None, typer.Option(help="The second text, for pairs; the same for all.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write to this file instead.", show_default=False)] = None,
@@ -26,13 +29,23 @@ def classify(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line, with all probabilities.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
 ) -> None:
-    """Classify texts, a file or standard input, line by line."""
+    """Classify texts, a file or standard input, line by line; or images.
+
+    Of an image, --attention draws what the model looked at over it: the rollout over all layers, or a --site.
+    """
+    from regard.cli.images import classify_images
     from regard.cli.output import output
     from regard.cli.pictures import Picture
     from regard.run import Run
+    from regard.tasks.image_classifier import ImageClassifier
 
     opened = Run.load(run, device)
     given = text or []
+    if isinstance(opened.predictor, ImageClassifier):
+        classify_images(
+            opened.predictor, given, out=out, attention=attention, site=site, head=head, grid=grid, as_json=as_json
+        )
+        return
     files = files_of(given)
     picture = Picture(attention, site, head, grid, single=not files and len(given) == 1)
     number = 0

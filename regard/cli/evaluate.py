@@ -34,6 +34,9 @@ def evaluate(
     out: Annotated[
         Path | None, typer.Option(help="Write each sentence, its output and its BLEU (JSONL).", show_default=False)
     ] = None,
+    worst: Annotated[
+        Path | None, typer.Option(help="Draw the worst errors of a model of images (.png).", show_default=False)
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
     int8: Annotated[bool, typer.Option("--int8", help="Weights in 8 bits: faster, hardly worse (CPU).")] = False,
@@ -54,7 +57,7 @@ def evaluate(
 
     opened = Run.load(run, device, "int8" if int8 else "float32")
     if isinstance(opened.predictor, Predictor):
-        _score(opened, opened.predictor, files or [], columns, out, as_json)
+        _score(opened, opened.predictor, files or [], columns, out, worst, as_json)
         return
     if not isinstance(opened.predictor, Translator):
         _score_again(opened, files or [], as_json)
@@ -91,13 +94,23 @@ def evaluate(
 
 
 def _score(
-    run: Run, predictor: Predictor, files: list[str], columns: str | None, out: Path | None, as_json: bool
+    run: Run,
+    predictor: Predictor,
+    files: list[str],
+    columns: str | None,
+    out: Path | None,
+    worst: Path | None,
+    as_json: bool,
 ) -> None:
     """Any task's own scores, on files or on what the run held out."""
+    from regard.cli.images import draw_worst
     from regard.cli.output import output
     from regard.cli.show import print_task_scores
     from regard.data.badlines import BadLines
+    from regard.tasks.image_classifier import ImageClassifier
 
+    if worst and not isinstance(predictor, ImageClassifier):
+        raise UserError(f"--worst {worst}: {run.folder.path} is no model of images")
     data, bad = run.config.data, BadLines()
     if columns:
         data = data.model_copy(update={"columns": columns.split(",")})
@@ -111,6 +124,8 @@ def _score(
         for name, examples in sets.items():
             found = predictor.evaluate(examples)
             scores[name] = found.scores
+            if worst:
+                draw_worst(examples, found.rows, worst)
             for row in found.rows if out else ():
                 print(json.dumps({"set": name, **row}, ensure_ascii=False), file=file)
     if as_json:

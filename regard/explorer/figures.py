@@ -120,7 +120,7 @@ def grid(record: AttentionRecord, *, sites: str = "*", title: str | None = None)
 
 def save(figure: Figure, path: Path | str) -> None:
     """Write the figure as SVG (text stays text), PNG (200 dpi) or PDF, by the extension; whole or not at all."""
-    path = _writable(path)
+    path = writable(path)
     kind, page = path.suffix.lower(), io.BytesIO()
     undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(kind)  # same record, same bytes
     with house():
@@ -152,7 +152,7 @@ def draw(
     title: str | None = None,
 ) -> None:
     """Draw and save: a heatmap of one site, or with `grid` every site that matches the pattern `site`."""
-    _writable(path)  # say so before the work, not after it
+    writable(path)  # say so before the work, not after it
     if grid and head is not None:
         raise UserError(f"head = {head}: a grid shows every head; leave out either the head or the grid")
     if grid:
@@ -290,7 +290,7 @@ def _caption(site: str, head: int | None, heads: int) -> str:
     return " · ".join(parts)
 
 
-def _writable(path: Path | str) -> Path:
+def writable(path: Path | str) -> Path:
     path = Path(path)
     if path.suffix.lower() not in FORMATS:
         raise UserError(f"{path}: cannot draw {path.suffix or 'a file without extension'!r}; use {', '.join(FORMATS)}")

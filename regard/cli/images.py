@@ -1,0 +1,91 @@
+"""What `regard classify` and `regard evaluate` do with a model of images: files in, classes out, pictures of both."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.cli.output import output
+from regard.errors import UserError
+
+if TYPE_CHECKING:
+    from regard.tasks.image_classifier import Classification, Example, ImageClassifier
+
+PICTURES = 20
+"""Images whose attention is drawn, at most."""
+WORST = 40
+"""Errors on a contact sheet."""
+
+
+def classify_images(
+    classifier: ImageClassifier,
+    files: Sequence[str],
+    *,
+    out: Path | None,
+    attention: Path | None,
+    site: str | None,
+    head: int | None,
+    grid: bool,
+    as_json: bool,
+) -> None:
+    """One line for each file; a file that holds no image is named, and the others go on."""
+    if not files:
+        raise UserError("which image? Try: regard classify RUN picture.jpg --attention picture-attention.png")
+    unreadable = 0
+    with output(out) as file:
+        for number, found in enumerate(classifier.classify(_images(files)), start=1):
+            if isinstance(found, UserError):
+                unreadable += 1
+                print(f"warning: {found}", file=sys.stderr)
+                continue
+            row = {"image": found.source, "label": found.label, "probabilities": found.probabilities}
+            plain = f"{found.label}\t{found.probability:.3f}\t{found.source}"
+            print(json.dumps(row, ensure_ascii=False) if as_json else plain, file=file, flush=True)
+            if attention is not None and number <= PICTURES:
+                single = len(files) == 1 and not Path(files[0]).is_dir()
+                path = attention if single else attention.with_name(f"{attention.stem}-{number}{attention.suffix}")
+                _draw(found, path, site, head, grid)
+    if unreadable and unreadable == number:
+        raise UserError(f"{files[0]}: no image could be read")
+
+
+def draw_worst(examples: Sequence[Example], rows: Sequence[dict[str, Any]], path: Path) -> None:
+    """The images that were given a wrong class with the least probability for the right one, on one sheet."""
+    from regard.explorer.pictures import contact_sheet
+
+    wrong = [place for place, row in enumerate(rows) if row["label"] != row["predicted"]]
+    if not wrong:
+        raise UserError(f"{path}: not drawn, there is no error to show")
+    wrong.sort(key=lambda place: rows[place]["probability_of_label"])
+    worst = wrong[:WORST]
+    captions = [f"{rows[place]['label']}\nas {rows[place]['predicted']}" for place in worst]
+    title = f"The worst of {len(wrong):,} errors in {len(rows):,} images"
+    contact_sheet([examples[place].pixels for place in worst], captions, path, title)
+    print(f"worst errors: {path}", file=sys.stderr)
+
+
+def _images(files: Sequence[str]) -> list[Path]:
+    """The files, and all files of folders."""
+    found: list[Path] = []
+    for name in files:
+        path = Path(name).expanduser()
+        if not path.exists():
+            raise UserError(f"{name}: there is no such file")
+        inside = sorted(one for one in path.rglob("*") if one.is_file() and not one.name.startswith("."))
+        found += inside if path.is_dir() else [path]
+    return found
+
+
+def _draw(found: Classification, path: Path, site: str | None, head: int | None, grid: bool) -> None:
+    from regard.explorer.pictures import draw_gaze
+
+    if path.suffix == ".json":
+        chosen = found.attention.select(site or "*", None if head is None else [head])
+        path.write_text(chosen.to_json(), encoding="utf8")
+    else:
+        title = f"{Path(found.source).name}: {found.label} ({found.probability:.0%})"
+        draw_gaze(found.pixels, found.attention, path, title=title, site=site, head=head, every=grid)
+    print(f"attention: {path}", file=sys.stderr)
