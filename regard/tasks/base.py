@@ -88,6 +88,8 @@ class Task(ABC):
     default_model: ClassVar[str]
     defaults: ClassVar[Values] = {}
     """Settings of a run that are not the usual ones: `{"train.epochs": 3.0}`."""
+    unit: ClassVar[str] = "tokens"
+    """What a batch's loss is divided by."""
     marks: ClassVar[int] = 1
     """Tokens around an example that `data.max_length` does not count."""
     Options: ClassVar[type[Settings]] = Settings

@@ -98,6 +98,7 @@ class EncoderTask(Task, Generic[Example]):
     default_model = "bert-tiny"
     defaults = FINE_TUNING
     marks = 0
+    unit = "examples"
     head: ClassVar[HeadName]
     kind: ClassVar[type[EncoderPredictor[Any]]]
 

@@ -90,6 +90,7 @@ class Rows(Sequence[Example]):
 class Image(Task):
     promise = ImageEncoder
     default_model = "vit"
+    unit = "images"
     Options = ImageOptions
 
     def __init__(self, config: Config, data: Images) -> None:

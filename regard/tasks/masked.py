@@ -87,6 +87,7 @@ class Masked(Task):
     default_model = "bert-tiny"
     defaults: ClassVar[Values] = PRE_TRAINING
     marks = 0
+    unit = "hidden words"
     Options = MaskedOptions
 
     def __init__(self, config: Config, folder: Path) -> None:

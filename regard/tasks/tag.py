@@ -96,6 +96,7 @@ class Tagger(EncoderPredictor[Tagged]):
 
 class Tag(EncoderTask[Tagged]):
     head = "token"
+    unit = "words"
     kind = Tagger
 
     @classmethod

@@ -21,6 +21,7 @@ class Report:
 
     step: int
     steps: int
+    unit: str = "tokens"  # what the loss is divided by
     losses: float = 0.0
     tokens: int = 0
     rate: float = 0.0
@@ -140,7 +141,7 @@ class LiveDisplay(Display):
 def training_line(report: Report) -> str:
     return (
         f"step {report.step:,} of {report.steps:,}   loss {report.loss:.3f}   "
-        f"{report.tokens_per_second:,.0f} tokens/s   {clock(report.seconds_left)} left"
+        f"{report.tokens_per_second:,.0f} {report.unit}/s   {clock(report.seconds_left)} left"
     )
 
 

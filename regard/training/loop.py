@@ -71,7 +71,7 @@ class Trainer:
         self.model.train()
         began = time.monotonic() - self.progress.seconds
         unreported = self.progress.unreported_loss, self.progress.unreported_tokens
-        report = Report(self.progress.step, config.steps, *unreported)
+        report = Report(self.progress.step, config.steps, self.task.unit, *unreported)
         while not self.progress.done:
             rate = learning_rate(self.progress.step + 1, config)
             loss, tokens = self.step(rate)
@@ -94,7 +94,7 @@ class Trainer:
                 metrics.write({"step": step, **row})
                 metrics.draw()
             if step % REPORT_EVERY == 0 or last:
-                report = Report(step, config.steps)  # its clock starts after the validation
+                report = Report(step, config.steps, self.task.unit)  # its clock starts after the validation
             patient = not config.patience or self.progress.waited < config.patience
             self.progress = replace(
                 self.progress,

@@ -69,7 +69,9 @@ def test_one_times_thirty_two_is_thirty_two_times_one(task: Translate, tmp_path:
         made.__class__ = OneBatch
         assert isinstance(made, OneBatch)
         made.parts = np.array_split(rows, pieces)
-        made.optimizer = torch.optim.SGD(made.model.parameters(), lr=1.0)  # its steps are the gradients themselves
+        made.optimizer = torch.optim.SGD(
+            [{"params": list(made.model.parameters()), "share": 1.0}], lr=1.0
+        )  # its steps are the gradients themselves
         made.model.train()
         results[pieces] = made.step(1.0), {name: w.clone() for name, w in weights_of(made.model).items()}
     for pieces in (2, 32):
