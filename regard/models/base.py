@@ -120,6 +120,17 @@ class Encoder(nn.Module, ABC):
     ) -> Iterator[Tensor]:
         """The embeddings, then the output of every layer: (B, T, M) each."""
 
+    def guess(
+        self, ids: Tensor, segments: Tensor | None, rows: Tensor, places: Tensor, words: Tensor | None = None
+    ) -> Tensor:
+        """The vectors that hidden words are guessed from, at places (N,) of rows (N,), row by row: (N, M).
+
+        `words` (N,) are those that stand there. A model that guesses one after the other lets a later guess see an
+        earlier word; others make no use of them.
+        """
+        hidden: Tensor = self(ids, segments)
+        return hidden[rows, places]
+
     @abstractmethod
     def summary(self, hidden: Tensor, ids: Tensor) -> Tensor:
         """One vector for the whole input, that of the token kept for it, through the pooler if there is one:

@@ -176,6 +176,23 @@ class XLNet(Encoder):
         known: Tensor = unknown
         return known
 
+    def guess(
+        self, ids: Tensor, segments: Tensor | None, rows: Tensor, places: Tensor, words: Tensor | None = None
+    ) -> Tensor:
+        """In training in any order, else from the left to the right. Without `words` no guess sees another's place."""
+        targets = torch.zeros_like(ids, dtype=torch.bool)
+        targets[rows, places] = True
+        if words is None:
+            order = torch.zeros_like(ids)
+        else:
+            ids = ids.index_put((rows, places), words)
+            everywhere = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
+            order = torch.rand(ids.shape, device=ids.device) if self.training else everywhere
+        count = torch.bincount(rows, minlength=len(ids))
+        slot = torch.arange(len(rows), device=ids.device) - (count.cumsum(0) - count)[rows]
+        asked = ids.new_zeros(len(ids), int(count.max())).index_put((rows, slot), places)  # (B, P), filled up with 0
+        return self.predict(ids, segments, asked, sees_in_order(targets, order))[rows, slot]
+
     def summary(self, hidden: Tensor, ids: Tensor) -> Tensor:
         """The vector of the last token that is not padding, <cls>."""
         real = (ids != self.config.pad).long()

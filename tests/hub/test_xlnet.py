@@ -82,6 +82,23 @@ def test_no_prediction_sees_its_own_word_or_a_later_one() -> None:
 
 
 @torch.no_grad()
+def test_words_are_guessed_by_the_query_stream_one_after_the_other() -> None:
+    model, (ids, segments) = small(), inputs(PEER, 5)
+    rows, places = torch.tensor([0, 2, 2, 2]), torch.tensor([9, 1, 4, 8])
+    words, hidden = ids[rows, places], ids.index_put((rows, places), torch.tensor(6))
+    found = model.guess(hidden, segments, rows, places, words)
+    targets = torch.zeros_like(ids, dtype=torch.bool).index_put((rows, places), torch.tensor(True))
+    sees = sees_in_order(targets, torch.arange(11).expand_as(ids))
+    close(found[1:], model.predict(ids, segments, torch.tensor([[0] * 3, [0] * 3, [1, 4, 8]]), sees)[2])
+    close(found[:1], model.guess(hidden[:1], segments[:1], rows[:1], places[:1], words[:1]))
+    other = model.guess(hidden, segments, rows, places, torch.tensor([7, 7, 8, 9]))
+    same = [torch.allclose(one, two, atol=1e-6) for one, two in zip(found, other, strict=True)]
+    assert same == [True, True, False, False], "the first of each row sees no other, the next ones see those before"
+    blind = model.guess(ids, segments, rows, places)
+    close(blind, model.guess(hidden, segments, rows, places))
+
+
+@torch.no_grad()
 def test_where_all_is_seen_the_content_is_the_encoders() -> None:
     model, (ids, segments) = small(), inputs(PEER, 5)
     recording, other = Recording(), Recording()
