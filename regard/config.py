@@ -64,7 +64,7 @@ class TrainConfig(Settings):
     epochs: float | None = Field(default=None, gt=0, description="how often all examples are seen; then steps follow")
     batch_tokens: int = Field(default=4096, ge=1, description="padded tokens on the longer side of one micro-batch")
     accumulate: int = Field(default=1, ge=1, description="micro-batches per step, on each rank")
-    optimizer: Literal["adam", "adamw"] = "adam"
+    optimizer: Literal["adam", "adamw", "muon"] = "adam"
     learning_rate: float = Field(default=1e-3, gt=0, description="the highest rate, reached after warm-up")
     schedule: Literal["inverse-sqrt", "cosine", "linear", "constant"] = "inverse-sqrt"
     warmup: int = Field(default=400, ge=0)
@@ -97,6 +97,11 @@ class SearchConfig(Settings):
     temperature: float = Field(default=1.0, gt=0)
     top_k: int = Field(default=0, ge=0, description="sample among the k likeliest; 0 = all")
     top_p: float = Field(default=1.0, gt=0, le=1, description="sample within this share of probability")
+    min_p: float = Field(default=0.0, ge=0, lt=1, description="sample what has this share of the likeliest's chance")
+    typical_p: float = Field(
+        default=1.0, gt=0, le=1, description="sample the most typical of this share (Meister 2022)"
+    )
+    repetition_penalty: float = Field(default=1.0, gt=0, description="over 1: what was said is less likely; 1 = none")
     seed: Seed = 1
     batch_tokens: int = Field(default=4096, ge=1, description="padded source tokens decoded together")
 

@@ -26,6 +26,7 @@ from regard.tasks.answer import Answerer, Found
 from regard.tasks.choose import Chooser, Chosen
 from regard.tasks.classify import Classified, Classifier
 from regard.tasks.filler import Filled, Filler
+from regard.tasks.generator import Continuation, Generator
 from regard.tasks.reading import Pooling, Reader
 from regard.tasks.saved import Saved
 from regard.tasks.tag import TaggedWords, Tagger
@@ -120,6 +121,21 @@ class Run:
             raise UserError(f"{self.folder.path}: a run of the task {self.config.task!r} has no vectors of texts")
         reader = Reader(self.model, self.saved.tokenizer, self.config.data.max_length)
         return reader.vectors(texts, cast(Pooling, pooling), cast(Features, layers))
+
+    @property
+    def generator(self) -> Generator:
+        return self.asked(Generator, "generate")
+
+    def generate(
+        self,
+        prompts: Sequence[str] | str,
+        search: SearchConfig | None = None,
+        stop: Sequence[str] = (),
+        choices: Sequence[str] = (),
+    ) -> list[Continuation]:
+        """Continue one prompt or several; each result has `.text`, `.score` and `.attention`."""
+        several = [prompts] if isinstance(prompts, str) else prompts
+        return self.generator.generate(several, search or self.config.decode, stop, choices)
 
     def evaluate(
         self,

@@ -18,6 +18,7 @@ from regard.cli import (
     explore,
     export,
     fill,
+    generate,
     models,
     tag,
     train,
@@ -44,6 +45,7 @@ app.command("choose")(choose.choose)
 app.command("fill")(fill.fill)
 app.command("embed")(embed.embed)
 app.command("export")(export.export)
+app.command("generate")(generate.generate)
 app.command("evaluate")(evaluate.evaluate)
 app.command("explore")(explore.explore)
 app.command("corpus")(corpus.corpus)

@@ -139,6 +139,10 @@ class Store:
         columns = [np.diff(self._offsets[field]) for field in self.fields]
         return np.stack(columns, axis=1).astype(np.int32)
 
+    def flat(self, field: str) -> Ids:
+        """All rows of a field, one after the other."""
+        return self._tokens[field]
+
     def row(self, index: int) -> dict[str, Ids]:
         return {field: column[0] for field, column in self.rows([index]).items()}
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from regard.config import SearchConfig
-from regard.decoding.search import Branch, Decodable, Hypothesis, Limits, Trace, constrain
+from regard.decoding.search import Branch, Decodable, Hypothesis, Limits, Trace, next_log_probs
 
 
 class _Finished:
@@ -45,7 +45,7 @@ def beam(
         logits, state = model.step(ids, state)
         each = scores.shape[1]
         owners = [sentence for sentence in sentences for _ in range(each)]
-        log_probs = constrain(torch.log_softmax(logits.float(), dim=-1), history, owners, options, limits)
+        log_probs = next_log_probs(logits, history, owners, options, limits)
         vocabulary = log_probs.shape[1]
         before = scores
         total = log_probs.add_(scores.reshape(-1, 1)).reshape(len(sentences), -1)  # (sentences, each * V)
@@ -56,16 +56,17 @@ def beam(
         candidates = torch.cat([history[parents], tokens[:, :, None]], dim=2)  # (sentences, 2 * width, length)
         length = candidates.shape[2]
 
+        complete = _complete(candidates, limits)
         ranked = (scores / length**options.length_penalty).tolist()
         for group, sentence in enumerate(sentences):
             at_limit = length >= limits.lengths[sentence]
             for place, token in enumerate(tokens[group, :width].tolist()):
                 ended = token == limits.end
-                if (ended or at_limit) and ranked[group][place] > float("-inf"):
+                if (ended or at_limit or complete[group, place]) and ranked[group][place] > float("-inf"):
                     kept = candidates[group, place, : length - ended].tolist()
-                    finished[sentence].add(Hypothesis(kept, ranked[group][place], ended))
+                    finished[sentence].add(Hypothesis(kept, ranked[group][place], ended or not at_limit))
 
-        unfinished = scores.masked_fill(tokens == limits.end, float("-inf"))
+        unfinished = scores.masked_fill((tokens == limits.end) | complete, float("-inf"))
         if trace is not None:
             trace.append(_branches(before[0], parents[0], tokens[0], scores[0], width, limits.end, ranked[0]))
         scores, order = unfinished.topk(min(width, unfinished.shape[1]), dim=1)
@@ -97,3 +98,13 @@ def _branches(
         if ranked[place] > float("-inf"):
             branches.append(Branch(parent, token, log_probs[place], ranked[place], kept, ended))
     return branches
+
+
+def _complete(candidates: Tensor, limits: Limits) -> Tensor:
+    """Which outputs (sentences, width, length) are complete without an end mark."""
+    complete = torch.zeros(candidates.shape[:2], dtype=torch.bool, device=candidates.device)
+    if limits.stop is not None:
+        for group, outputs in enumerate(candidates.tolist()):
+            for place, output in enumerate(outputs):
+                complete[group, place] = limits.stop(output)
+    return complete

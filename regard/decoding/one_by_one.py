@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from regard.config import SearchConfig
-from regard.decoding.search import Decodable, Hypothesis, Limits, constrain
+from regard.decoding.search import Decodable, Hypothesis, Limits, next_log_probs
 
 Choose = Callable[[Tensor, list[int]], Tensor]
 """From log-probabilities (R, V) and whose row each is, one token for each row (R,)."""
@@ -17,11 +18,29 @@ Choose = Callable[[Tensor, list[int]], Tensor]
 
 def greedy(model: Decodable, source: Tensor, options: SearchConfig, limits: Limits) -> list[list[Hypothesis]]:
     """The likeliest token at every step."""
-    return _one_by_one(model, source, options, limits, lambda log_probs, _: log_probs.argmax(dim=-1))
+    written = steps(model, source, options, limits, likeliest)
+    return [[one] for one in _collected(written, len(source), options, limits)]
+
+
+def likeliest(log_probs: Tensor, sentences: list[int]) -> Tensor:
+    return log_probs.argmax(dim=-1)
+
+
+def drawn(streams: Sequence[np.random.Generator], options: SearchConfig) -> Choose:
+    """A choice by chance, with a stream of random numbers for each sentence."""
+
+    def choose(log_probs: Tensor, sentences: list[int]) -> Tensor:
+        probs, order = truncate(log_probs, options).sort(dim=-1, descending=True)
+        points = torch.tensor([streams[row].random() for row in sentences], device=probs.device)[:, None]
+        place = (probs.cumsum(dim=-1) < points * probs.sum(dim=-1, keepdim=True)).sum(dim=-1, keepdim=True)
+        last = (probs > 0).sum(dim=-1, keepdim=True) - 1  # rounding must not step past the last possible token
+        return order.gather(1, place.minimum(last))[:, 0]
+
+    return choose
 
 
 def sample(model: Decodable, source: Tensor, options: SearchConfig, limits: Limits) -> list[list[Hypothesis]]:
-    """Tokens drawn from the model's distribution, sharpened by `temperature`, cut by `top_k` and `top_p`.
+    """Tokens drawn from the model's distribution, sharpened by `temperature`, cut as the options say.
 
     Each sentence has a stream of random numbers of its own, so that its neighbours in the batch change nothing.
     """
@@ -30,28 +49,24 @@ def sample(model: Decodable, source: Tensor, options: SearchConfig, limits: Limi
     numbers = limits.numbers or range(len(source))
     streams = [np.random.default_rng((options.seed, numbers[row // copies], row % copies)) for row in range(len(rows))]
 
-    def choose(log_probs: Tensor, sentences: list[int]) -> Tensor:
-        probs, order = truncate(log_probs, options).sort(dim=-1, descending=True)
-        drawn = torch.tensor([streams[row].random() for row in sentences], device=probs.device)[:, None]
-        place = (probs.cumsum(dim=-1) < drawn * probs.sum(dim=-1, keepdim=True)).sum(dim=-1, keepdim=True)
-        last = (probs > 0).sum(dim=-1, keepdim=True) - 1  # rounding must not step past the last possible token
-        return order.gather(1, place.minimum(last))[:, 0]
-
+    owners = [row // copies for row in range(len(rows))]
     first = limits.beginnings(len(source))
-    spread = Limits(
-        [first[row // copies] for row in range(len(rows))],
-        limits.end,
-        [limits.lengths[row // copies] for row in range(len(rows))],
-        limits.never,
-        [limits.prefix(row // copies) for row in range(len(rows))],
+    spread = replace(
+        limits,
+        begin=[first[owner] for owner in owners],
+        lengths=[limits.lengths[owner] for owner in owners],
+        prefixes=[limits.prefix(owner) for owner in owners],
+        said=[limits.said[owner] for owner in owners] if limits.said else (),
     )
-    found = _one_by_one(model, source[rows], options, spread, choose)
-    drawn = [[one for (one,) in found[first : first + copies]] for first in range(0, len(found), copies)]
-    return [sorted(several, key=lambda one: -one.score) for several in drawn]
+    written = steps(model, source[rows], options, spread, drawn(streams, options))
+    found = _collected(written, len(rows), options, spread)
+    several = [found[first : first + copies] for first in range(0, len(found), copies)]
+    return [sorted(one, key=lambda output: -output.score) for one in several]
 
 
 def truncate(log_probs: Tensor, options: SearchConfig) -> Tensor:
-    """Probabilities (R, V) after temperature, zero outside the `top_k` likeliest and the `top_p` share."""
+    """Probabilities (R, V) after temperature, zero outside the `top_k` likeliest, the `top_p` share,
+    what has at least `min_p` of the likeliest's chance (Nguyen 2024), and the most typical of `typical_p`."""
     probs = torch.softmax(log_probs / options.temperature, dim=-1)
     if options.top_k:
         least = probs.topk(min(options.top_k, probs.shape[-1]), dim=-1).values[:, -1:]
@@ -61,36 +76,71 @@ def truncate(log_probs: Tensor, options: SearchConfig) -> Tensor:
         before = ordered.cumsum(dim=-1) - ordered  # the share of all that are likelier
         outside = before >= options.top_p * ordered.sum(dim=-1, keepdim=True)
         probs = probs.masked_fill(outside.gather(1, order.argsort(dim=-1)), 0.0)
+    if options.min_p:
+        probs = probs.masked_fill(probs < options.min_p * probs.amax(dim=-1, keepdim=True), 0.0)
+    if options.typical_p < 1:
+        probs = _typical(probs / probs.sum(dim=-1, keepdim=True), options.typical_p)
     return probs
 
 
-def _one_by_one(
-    model: Decodable, source: Tensor, options: SearchConfig, limits: Limits, choose: Choose
-) -> list[list[Hypothesis]]:
+def _typical(probs: Tensor, share: float) -> Tensor:
+    """Zero outside the tokens whose surprise is closest to the expected one, up to a share (Meister 2022, eq. 6)."""
+    surprise = -probs.log()
+    expected = (probs * surprise).nan_to_num(0.0).sum(dim=-1, keepdim=True)  # 0 log 0 = 0
+    order = (surprise - expected).abs().argsort(dim=-1)
+    ordered = probs.gather(1, order)
+    outside = ordered.cumsum(dim=-1) - ordered >= share
+    return probs.masked_fill(outside.gather(1, order.argsort(dim=-1)), 0.0)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One token of each output that was still being written; `last` says whether it was its last."""
+
+    sentences: list[int]
+    tokens: list[int]
+    log_probs: list[float]
+    last: list[bool]
+
+
+def steps(model: Decodable, source: Tensor, options: SearchConfig, limits: Limits, choose: Choose) -> Iterator[Step]:
+    """The outputs, token by token, as they are written."""
     device = source.device
     state = model.start(source)
     sentences = list(range(len(source)))  # whose row each is; a finished sentence leaves the batch
     ids = torch.tensor(limits.beginnings(len(source)), device=device)
     history = torch.empty((len(source), 0), dtype=torch.long, device=device)
-    totals = torch.zeros(len(source), device=device)
-    found: list[list[Hypothesis]] = [[] for _ in sentences]
     while sentences:
         logits, state = model.step(ids, state)
-        log_probs = constrain(torch.log_softmax(logits.float(), dim=-1), history, sentences, options, limits)
+        log_probs = next_log_probs(logits, history, sentences, options, limits)
         ids = choose(log_probs, sentences)
-        totals = totals + log_probs.gather(1, ids[:, None])[:, 0]
         history = torch.cat([history, ids[:, None]], dim=1)
-        length = history.shape[1]
-        going = []
-        for row, (sentence, token) in enumerate(zip(sentences, ids.tolist(), strict=True)):
-            if token != limits.end and length < limits.lengths[sentence]:
-                going.append(row)
-                continue
-            kept = history[row].tolist()
-            score = totals[row].item() / length**options.length_penalty
-            found[sentence] = [Hypothesis(kept[: length - (token == limits.end)], score, token == limits.end)]
+        length, tokens = history.shape[1], ids.tolist()
+        last = [
+            token == limits.end
+            or length >= limits.lengths[sentence]
+            or (limits.stop is not None and limits.stop(history[row].tolist()))
+            for row, (sentence, token) in enumerate(zip(sentences, tokens, strict=True))
+        ]
+        yield Step(sentences, tokens, log_probs.gather(1, ids[:, None])[:, 0].tolist(), last)
+        going = [row for row, ends in enumerate(last) if not ends]
         if len(going) < len(sentences):
             rows = torch.tensor(going, dtype=torch.long, device=device)
-            state, ids, history, totals = state.select(rows), ids[rows], history[rows], totals[rows]
+            state, ids, history = state.select(rows), ids[rows], history[rows]
             sentences = [sentences[row] for row in going]
+
+
+def _collected(written: Iterator[Step], sentences: int, options: SearchConfig, limits: Limits) -> list[Hypothesis]:
+    """The finished outputs."""
+    ids: list[list[int]] = [[] for _ in range(sentences)]
+    totals, ended = [0.0] * sentences, [False] * sentences
+    for step in written:
+        for sentence, token, log_prob, last in zip(step.sentences, step.tokens, step.log_probs, step.last, strict=True):
+            totals[sentence] += log_prob
+            ids[sentence].append(token)
+            ended[sentence] = last and (token == limits.end or len(ids[sentence]) < limits.lengths[sentence])
+    found = []
+    for tokens, total, end in zip(ids, totals, ended, strict=True):
+        score = total / len(tokens) ** options.length_penalty
+        found.append(Hypothesis(tokens[:-1] if tokens[-1] == limits.end else tokens, score, end))
     return found

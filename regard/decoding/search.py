@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 from regard.config import SearchConfig
@@ -39,6 +40,9 @@ class Limits:
     never: Sequence[int] = ()  # tokens that are no output: padding, the begin mark
     prefixes: Sequence[Sequence[int]] = ()  # tokens each output must begin with; empty = no such wish
     numbers: Sequence[int] = field(default=())  # of the sentences in their file: sampling depends on nothing else
+    said: Sequence[Sequence[int]] = ()  # tokens before the output that a repetition penalty counts too
+    allowed: Callable[[Sequence[int]], Sequence[int]] | None = None  # which tokens may follow an output so far
+    stop: Callable[[Sequence[int]], bool] | None = None  # whether an output is complete without an end mark
 
     def beginnings(self, sentences: int) -> list[int]:
         return [self.begin] * sentences if isinstance(self.begin, int) else list(self.begin)
@@ -63,6 +67,27 @@ Trace = list[list[Branch]]
 """What a search considered, step by step, the best first; for a batch of one sentence."""
 
 
+def next_log_probs(
+    logits: Tensor, history: Tensor, sentences: Sequence[int], options: SearchConfig, limits: Limits
+) -> Tensor:
+    """Log-probabilities (R, V) of what may follow `history` (R, t), from logits; `sentences` says whose row each is."""
+    logits = logits.float()
+    if options.repetition_penalty != 1:
+        logits = _penalised(logits, history, sentences, options.repetition_penalty, limits)
+    return constrain(torch.log_softmax(logits, dim=-1), history, sentences, options, limits)
+
+
+def _penalised(logits: Tensor, history: Tensor, sentences: Sequence[int], penalty: float, limits: Limits) -> Tensor:
+    """What was said before is divided by the penalty, or multiplied where negative (Keskar 2019, section 4.1)."""
+    logits = logits.clone()
+    for row, sentence in enumerate(sentences):
+        said = [*(limits.said[sentence] if limits.said else ()), *history[row].tolist()]
+        tokens = torch.tensor(sorted(set(said)), dtype=torch.long, device=logits.device)
+        before = logits[row, tokens]
+        logits[row, tokens] = torch.where(before > 0, before / penalty, before * penalty)
+    return logits
+
+
 def constrain(
     log_probs: Tensor, history: Tensor, sentences: Sequence[int], options: SearchConfig, limits: Limits
 ) -> Tensor:
@@ -84,6 +109,12 @@ def constrain(
         begun = (windows[..., :-1] == history[:, None, done - size + 1 :]).all(dim=-1)
         rows, places = begun.nonzero(as_tuple=True)
         log_probs[rows, windows[rows, places, -1]] = float("-inf")
+    if limits.allowed is not None:
+        for row, before in enumerate(history.tolist()):
+            may = torch.tensor(limits.allowed(before), dtype=torch.long, device=log_probs.device)
+            kept = log_probs[row, may]
+            log_probs[row] = float("-inf")
+            log_probs[row, may] = kept
     for row, (token, log_prob) in forced.items():
         log_probs[row] = float("-inf")
         log_probs[row, token] = log_prob

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from regard.errors import UserError
+from regard.hub.decoders import LAYOUTS as DECODERS
+from regard.hub.decoders import read_decoder, write_decoder
 from regard.hub.encoder_runs import export_encoder, open_encoder
 from regard.hub.encoders import LAYOUTS as ENCODERS
 from regard.hub.folder import CONFIG, Folder, read_folder
@@ -16,12 +18,15 @@ from regard.hub.vit import read_vit, write_vit
 from regard.tasks.saved import Saved
 
 READERS: dict[str, Callable[[Folder], Saved]] = {
+    **dict.fromkeys(DECODERS, read_decoder),
     **dict.fromkeys(ENCODERS, open_encoder),
     "vit": read_vit,
     "deit": read_vit,
 }
 """By the `model_type` of config.json."""
 WRITERS: dict[str, Callable[[Saved, Path], None]] = {
+    "gpt": write_decoder,
+    "llama": write_decoder,
     **{str(layout.means["kind"]): export_encoder for layout in ENCODERS.values()},
     "vit": write_vit,
 }

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from regard.config import Config, DataConfig, Settings, Values
 from regard.data.badlines import BadLines
 from regard.data.prepare import Progress
+from regard.errors import UserError
 from regard.models import build
 from regard.tasks.saved import Facts, Saved
 
@@ -94,6 +95,16 @@ class Task(ABC):
     """Tokens around an example that `data.max_length` does not count."""
     Options: ClassVar[type[Settings]] = Settings
     """The task's own settings: the section `options` of a config."""
+
+    @classmethod
+    def check(cls, config: Config) -> None:
+        """Settings that do not go together are said before anything is read."""
+        most = getattr(config.model, "max_length", None)
+        if most is not None and config.data.max_length + cls.marks > most:
+            raise UserError(
+                f"data.max_length = {config.data.max_length}: must be at most {most - cls.marks}, "
+                f"since model.max_length = {most}{', which counts the end mark too' if cls.marks else ''}"
+            )
 
     @classmethod
     def build(cls, config: Config, vocabulary: int, facts: Facts) -> nn.Module:

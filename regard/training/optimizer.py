@@ -9,24 +9,45 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import TrainConfig
+from regard.nn.layers import GatedFeedForward, GroupedSelfAttention, MultiHeadAttention
+from regard.training.muon import Muon
 
 
 def build_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
-    """Adam or AdamW, fused. Vectors (biases, norms) do not decay; frozen weights are left alone.
+    """Adam, AdamW or Muon, fused. Vectors (biases, norms) do not decay; frozen weights are left alone.
 
     Each group has a `share` of the learning rate: lower layers of a pre-trained model may learn more slowly.
     """
     shares = rate_shares(model, config.layer_decay)
-    split: dict[tuple[bool, float], list[nn.Parameter]] = {}
+    matrices = inner_matrices(model) if config.optimizer == "muon" else {}
+    split: dict[tuple[bool, float, int], list[nn.Parameter]] = {}
     for name, weight in model.named_parameters():
         if weight.requires_grad:
-            split.setdefault((weight.ndim > 1, shares[name]), []).append(weight)
+            split.setdefault((weight.ndim > 1, shares[name], matrices.get(name, 0)), []).append(weight)
     groups = [
-        {"params": weights, "weight_decay": config.weight_decay if decays else 0.0, "share": share}
-        for (decays, share), weights in sorted(split.items(), key=lambda entry: (not entry[0][0], -entry[0][1]))
+        {"params": weights, "weight_decay": config.weight_decay if decays else 0.0, "share": share, "orthogonal": parts}
+        for (decays, share, parts), weights in sorted(split.items(), key=lambda item: (not item[0][0], -item[0][1]))
     ]
-    kind: type[torch.optim.Adam] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[config.optimizer]
+    kinds: dict[str, type[torch.optim.Adam]] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "muon": Muon}
+    kind = kinds[config.optimizer]
     return kind(groups, lr=config.learning_rate, betas=config.betas, eps=1e-9, fused=True)
+
+
+def inner_matrices(model: nn.Module) -> dict[str, int]:
+    """The weights of the linear maps within layers, each with the number of maps that it is: queries, keys and values,
+    or gate and values, are one above the other."""
+    found = {}
+    for place, module in model.named_modules():
+        if re.search(r"\.\d+\.", f"{place}."):
+            if isinstance(module, MultiHeadAttention):
+                found[f"{place}.weight"] = 3
+            elif isinstance(module, GatedFeedForward):
+                found[f"{place}.inner.weight"] = 2
+            elif isinstance(module, GroupedSelfAttention):
+                found[f"{place}.memory.weight"] = 2
+            elif isinstance(module, nn.Linear):
+                found.setdefault(f"{place}.weight", 1)
+    return found
 
 
 def depth(name: str) -> float:

@@ -60,12 +60,7 @@ def settle(
     _check_promise(config)
     if not config.data.train:
         raise UserError(f"data.train: no file given (try: regard train {task} FILE --out runs/mine)")
-    most, marks = getattr(config.model, "max_length", None), task_named(config.task).marks
-    if most is not None and config.data.max_length + marks > most:
-        raise UserError(
-            f"data.max_length = {config.data.max_length}: must be at most {most - marks}, "
-            f"since model.max_length = {most}{', which counts the end mark too' if marks else ''}"
-        )
+    task_named(config.task).check(config)
     return config, origins
 
 

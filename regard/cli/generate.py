@@ -1,0 +1,125 @@
+"""`regard generate`: continue a prompt, and show the text while it is written."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from regard.errors import UserError
+
+if TYPE_CHECKING:
+    from regard.config import SearchConfig
+    from regard.tasks.generator import Continuation, Generator
+
+
+def generate(
+    run: Annotated[Path, typer.Argument(help="The folder of a trained run, or of a Hugging Face model.")],
+    prompt: Annotated[
+        str | None,
+        typer.Argument(help="How the text begins; without it, a prompt to go on with, again and again."),
+    ] = None,
+    tokens: Annotated[int | None, typer.Option(help="Most new tokens (200).", show_default=False)] = None,
+    method: Annotated[str | None, typer.Option(help="sample, greedy or beam.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="For sampling: under 1 is bolder.")] = None,
+    top_k: Annotated[int | None, typer.Option(help="Sample among the k likeliest tokens.")] = None,
+    top_p: Annotated[float | None, typer.Option(help="Sample within this share of probability.")] = None,
+    min_p: Annotated[float | None, typer.Option(help="Sample what has this share of the likeliest's chance.")] = None,
+    typical_p: Annotated[float | None, typer.Option(help="Sample the most typical of this share.")] = None,
+    repetition_penalty: Annotated[float | None, typer.Option(help="Over 1: what was said is less likely.")] = None,
+    no_repeat_ngram: Annotated[int | None, typer.Option(help="No n-gram of this size twice.")] = None,
+    beam: Annotated[int | None, typer.Option(help="Width of the beam.")] = None,
+    samples: Annotated[int, typer.Option(help="So many continuations.")] = 1,
+    stop: Annotated[list[str] | None, typer.Option(help="End before this string (repeatable).")] = None,
+    choice: Annotated[list[str] | None, typer.Option(help="Answer with one of these strings (repeatable).")] = None,
+    seed: Annotated[int | None, typer.Option(help="For sampling.")] = None,
+    attention: Annotated[Path | None, typer.Option(help="Draw attention: .svg, .png, .pdf; or .json.")] = None,
+    site: Annotated[str | None, typer.Option(help="Which attention to draw: decoder.3.self, ...")] = None,
+    head: Annotated[int | None, typer.Option(help="Which head to draw; by default their mean.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per continuation, with scores.")] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+    int8: Annotated[bool, typer.Option("--int8", help="Weights in 8 bits: faster, hardly worse (CPU).")] = False,
+) -> None:
+    """Continue a text, piece by piece as the model writes it.
+
+    A prompt longer than the model's context is read from its last tokens on, and a text that outgrows it goes on from
+    its last half.
+    """
+    wishes = {
+        "max_length": tokens, "method": method, "temperature": temperature, "top_k": top_k, "top_p": top_p,
+        "min_p": min_p, "typical_p": typical_p, "repetition_penalty": repetition_penalty,
+        "no_repeat_ngram": no_repeat_ngram, "beam": beam, "seed": seed,
+        "n_best": samples if samples != 1 else None,
+    }  # fmt: skip
+    from regard.config import SearchConfig, validated
+    from regard.run import Run
+
+    if beam is not None and method is None:
+        wishes["method"] = "beam"
+    opened = Run.load(run, device, "int8" if int8 else "float32")
+    generator = opened.generator
+    given = {name: value for name, value in wishes.items() if value is not None}
+    search = validated(SearchConfig, {**opened.config.decode.model_dump(), **given}, "decode.")
+    if prompt is None:
+        _converse(generator, search, stop or [])
+        return
+    if samples == 1 and not (choice or as_json or attention):
+        _write(generator, prompt, search, stop or [])
+        return
+    (first,) = generator.generate([prompt], search, stop or [], choice or [])
+    for number, one in enumerate([first, *first.others]):
+        if as_json:
+            record = {"prompt": one.prompt, "text": one.text, "score": one.score, "ended": one.ended}
+            typer.echo(json.dumps(record, ensure_ascii=False))
+        else:
+            typer.echo(("---\n" if number else "") + (one.text if choice else one.prompt + one.text))
+    if attention is not None:
+        _draw(first, attention, site, head)
+
+
+def _write(generator: Generator, prompt: str, search: SearchConfig, stop: list[str]) -> str:
+    """The prompt and its continuation, as it is written; the continuation."""
+    if len(generator.encode(prompt)) >= generator.context:
+        print(f"warning: the prompt is longer than the context of {generator.context} tokens; "
+              "only its end is read", file=sys.stderr)  # fmt: skip
+    print(prompt, end="", flush=True)
+    written = []
+    for piece in generator.stream(prompt, search, stop):
+        print(piece, end="", flush=True)
+        written.append(piece)
+    print()
+    return "".join(written)
+
+
+def _converse(generator: Generator, search: SearchConfig, stop: list[str]) -> None:
+    """Prompts from the terminal, each read after all that was said before."""
+    if sys.stdin.isatty():
+        print("Type, press Enter, and the model goes on (an empty line begins anew, Ctrl-D ends):", file=sys.stderr)
+    said = ""
+    for number, line in enumerate(sys.stdin):
+        text = line.rstrip("\n")
+        if not text:
+            said = ""
+            continue
+        said += ("\n" if said else "") + text
+        options = search.model_copy(update={"seed": (search.seed + number) % 2**32})
+        for piece in generator.stream(said, options, stop):
+            print(piece, end="", flush=True)
+            said += piece
+        print()
+
+
+def _draw(result: Continuation, path: Path, site: str | None, head: int | None) -> None:
+    from regard.explorer.figures import draw
+
+    record = result.attention.words()
+    if path.suffix == ".json":
+        path.write_text(record.select(site or "*", None if head is None else [head]).to_json(), encoding="utf8")
+    elif path.suffix not in (".svg", ".png", ".pdf"):
+        raise UserError(f"--attention {path}: must end in .svg, .png, .pdf or .json")
+    else:
+        draw(record, path, site=site, head=head)
+    print(f"attention: {path}", file=sys.stderr)

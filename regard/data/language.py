@@ -1,0 +1,281 @@
+"""From text files to one long stream of tokens, on disk, made once.
+
+    files → documents → tokenizer → stream → cache/<fingerprint>/
+
+A text file is one document; a line of a .jsonl file, its field `text`, is one too. In the stream every document but a
+lone one begins with the tokenizer's end mark, as in GPT-2: the mark says where a document ends and the next begins.
+
+A lone document is divided by position: its last part is for validation. Of several, some are held out whole, chosen by
+a hash of their text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.config import TokenizerConfig
+from regard.data.files import expand, format_of, lines
+from regard.data.folders import building
+from regard.data.holdout import key_of
+from regard.data.prepare import Progress
+from regard.data.store import Ids, Store, StoreWriter
+from regard.data.subwords import Papers, Subwords, open_tokenizer
+from regard.data.tokenizers import Tokenizer
+from regard.errors import UserError
+
+PIECE = 1_000_000
+"""Characters of a document that are encoded at once."""
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Documents of files, each as pieces whose concatenation is its text; read anew whenever they are asked for."""
+
+    files: Sequence[str]
+
+    def __iter__(self) -> Iterator[Iterator[str]]:
+        for path in self.paths:
+            if format_of(path) == "text":
+                yield pieces(line + "\n" for line in _decoded(path))
+            else:
+                for text in _records(path):
+                    yield pieces([text])
+
+    @cached_property
+    def paths(self) -> list[Path]:
+        inside = [
+            sorted(path for path in Path(name).expanduser().rglob("*") if path.is_file())
+            if Path(name).expanduser().is_dir()
+            else expand([name])
+            for name in self.files
+        ]
+        found = list(chain.from_iterable(inside))
+        for path in found:
+            if format_of(path) not in ("text", "jsonl"):
+                raise UserError(f"{path}: give plain text (.txt, or .gz of it) or .jsonl with a field 'text'")
+        return found
+
+    @property
+    def stamps(self) -> list[tuple[str, int, int]]:
+        stats = [(path.resolve(), os.stat(path)) for path in self.paths]
+        return [(str(path), stat.st_size, stat.st_mtime_ns) for path, stat in stats]
+
+    @property
+    def lone(self) -> bool:
+        """There is one document, and so no border."""
+        return len(self.paths) == 1 and format_of(self.paths[0]) == "text"
+
+
+def pieces(parts: Iterable[str], size: int = PIECE) -> Iterator[str]:
+    """Text cut before single spaces, where no tokenizer has a token across: encoded piece by piece, nothing changes."""
+    held = ""
+    for part in parts:
+        held += part
+        while len(held) > 2 * size:
+            cut = next((n for n in range(size, len(held) - 1) if _is_border(held, n)), None)
+            if cut is None:
+                break
+            yield held[:cut]
+            held = held[cut:]
+    if held:
+        yield held
+
+
+def _is_border(text: str, place: int) -> bool:
+    return text[place] == " " and not text[place - 1].isspace() and not text[place + 1].isspace()
+
+
+def _decoded(path: Path) -> Iterator[str]:
+    for number, line in enumerate(lines(path), 1):
+        try:
+            yield line.decode()
+        except UnicodeDecodeError as problem:
+            raise UserError(f"{path}: line {number} is not UTF-8 text ({problem.reason})") from None
+
+
+def _records(path: Path) -> Iterator[str]:
+    for number, line in enumerate(_decoded(path), 1):
+        if not line.strip():
+            continue
+        try:
+            text = json.loads(line)["text"]
+        except (ValueError, KeyError, TypeError):
+            text = None
+        if not isinstance(text, str):
+            raise UserError(f"{path}: line {number} must be a JSON object with a field 'text'")
+        if text:
+            yield text
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The tokens of all documents, one after the other, and how many bytes of text they are."""
+
+    ids: Ids
+    bytes: int
+
+    def blocks(self, begins: Sequence[int] | NDArray[np.int64], length: int) -> NDArray[np.int64]:
+        """(blocks, length): the tokens from each beginning on."""
+        return np.stack([self.ids[begin : begin + length] for begin in begins]).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Language:
+    """A prepared folder, open."""
+
+    folder: Path
+    tokenizer: Tokenizer
+    train: Stream
+    valid: Stream
+    tests: dict[str, Stream]
+    lone: bool
+    summary: str
+
+    @classmethod
+    def open(cls, folder: Path) -> Language:
+        try:
+            report = json.loads((folder / "report.json").read_text(encoding="utf8"))
+        except (OSError, ValueError):
+            raise UserError(f"{folder}: no folder of prepared text, or damaged; prepare it again") from None
+        streams = {name: Stream(Store.open(folder / name).flat("text"), size) for name, size in report["bytes"].items()}
+        train, valid = streams.pop("train"), streams.pop("valid")
+        tokenizer = open_tokenizer(folder / "tokenizer.json")
+        return cls(folder, tokenizer, train, valid, streams, report["lone"], report["summary"])
+
+
+def prepare_text(
+    train: Sequence[str],
+    valid: Sequence[str],
+    tests: Sequence[str],
+    *,
+    tokenizer: TokenizerConfig,
+    share: float,
+    seed: int,
+    cache: Path,
+    progress: Progress,
+) -> Language:
+    """Reads, divides, tokenizes and stores texts, or opens the folder where that was done before.
+
+    Without `valid`, `share` of the text is held out.
+    """
+    texts = {"train": Texts(train)} | ({"valid": Texts(valid)} if valid else {})
+    texts |= {Path(name).name: Texts([name]) for name in tests}
+    given = open_tokenizer(tokenizer.file) if tokenizer.file else None
+    options = {
+        "format": _FORMAT,
+        "texts": {name: one.stamps for name, one in texts.items()},
+        "tokenizer": tokenizer.model_dump() if given is None else given.inner.to_str(),
+        "split": [share, seed],
+    }
+    place = cache / hashlib.blake2b(json.dumps(options).encode(), digest_size=12).hexdigest()
+    if not place.is_dir():
+        with building(place) as folder:
+            _build(folder, texts, tokenizer, given, share, seed, progress)
+    return Language.open(place)
+
+
+def _build(
+    folder: Path,
+    texts: dict[str, Texts],
+    config: TokenizerConfig,
+    tokenizer: Tokenizer | None,
+    share: float,
+    seed: int,
+    progress: Progress,
+) -> None:
+    source = texts["train"]
+    parts: dict[str, Iterable[Iterator[str]]] = dict(texts)
+    if "valid" not in texts:
+        parts |= {name: _Part(source, name == "valid", share, seed) for name in ("train", "valid")}
+    if tokenizer is None:
+        progress.start("learning the vocabulary", None)
+        tokenizer = learn(parts["train"], config)
+        progress.finish()
+    tokenizer.save(folder / "tokenizer.json")
+    progress.start("encoding", None)
+    sizes, counts = {}, {}
+    for name, documents in parts.items():
+        counts[name], sizes[name] = _store(folder / name, documents, tokenizer, source.lone)
+        if not counts[name]:
+            raise UserError(f"data.{name}: no text in it" + ("" if name in texts else " (give more text, or --valid)"))
+    progress.finish()
+    numbers = ", ".join(f"{count:,} {name}" for name, count in counts.items())
+    summary = f"{numbers} tokens; {len(tokenizer):,} in the vocabulary"
+    report = {"bytes": sizes, "lone": source.lone, "summary": summary}
+    (folder / "report.json").write_text(json.dumps(report, indent=1), encoding="utf8")
+
+
+def learn(documents: Iterable[Iterator[str]], config: TokenizerConfig) -> Tokenizer:
+    """A tokenizer of the kind that the config names, from the training text alone."""
+    texts = chain.from_iterable(documents)
+    if config.kind in get_args(Papers):
+        kind: Any = config.kind
+        return Subwords.learn(texts, kind=kind, vocabulary=config.vocabulary, lowercase=config.lowercase)
+    own: Any = config.kind
+    return Tokenizer.train(texts, kind=own, vocabulary=config.vocabulary, lowercase=config.lowercase)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What is held out of texts, or all else."""
+
+    texts: Texts
+    held_out: bool
+    share: float
+    seed: int
+
+    def __iter__(self) -> Iterator[Iterator[str]]:
+        if self.texts.lone:
+            (document,) = self.texts
+            border = int((1 - self.share) * sum(map(len, document)))
+            (document,) = self.texts
+            yield _after(document, border) if self.held_out else _before(document, border)
+            return
+        for document in self.texts:
+            parts = list(document)
+            held_out = key_of("".join(parts), self.seed) < self.share * 2**64
+            if held_out == self.held_out:
+                yield iter(parts)
+
+
+def _before(parts: Iterator[str], border: int) -> Iterator[str]:
+    for part in parts:
+        if part[:border]:
+            yield part[:border]
+        border = max(0, border - len(part))
+
+
+def _after(parts: Iterator[str], border: int) -> Iterator[str]:
+    for part in parts:
+        if part[border:]:
+            yield part[border:]
+        border = max(0, border - len(part))
+
+
+def _store(folder: Path, documents: Iterable[Iterator[str]], tokenizer: Tokenizer, lone: bool) -> tuple[int, int]:
+    """Encodes documents into a store; how many tokens, and how many bytes of text."""
+    mark, count, size = tokenizer.special.end, 0, 0
+    with StoreWriter(folder, ("text",), vocabulary=len(tokenizer)) as writer:
+        for document in documents:
+            begun = lone
+            while texts := list(islice(document, 8)):
+                size += sum(len(text.encode(errors="replace")) for text in texts)
+                rows = tokenizer.encode_batch(texts)
+                if not begun and mark is not None:
+                    rows[0] = [mark, *rows[0]]
+                begun = True
+                writer.add(rows)
+                count += sum(map(len, rows))
+    return count, size

@@ -1,0 +1,70 @@
+"""Published decoders as language models of ours, and back: folders of GPT-1, GPT-2 and Llama."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from regard.config import Config, SearchConfig
+from regard.data.subwords import open_tokenizer
+from regard.data.tokenizers import Tokenizer
+from regard.errors import UserError
+from regard.hub.folder import Folder, write_folder
+from regard.hub.gpt2 import GPT1, GPT2
+from regard.hub.layout import Layout
+from regard.hub.llama import LLAMA
+from regard.models import parse_model
+from regard.tasks.language import LanguageOptions
+from regard.tasks.saved import Saved
+
+LAYOUTS: dict[str, Layout] = {layout.model_type: layout for layout in (GPT1, GPT2, LLAMA)}
+ARCHITECTURES = {"openai-gpt": "OpenAIGPTLMHeadModel", "gpt2": "GPT2LMHeadModel", "llama": "LlamaForCausalLM"}
+
+
+def read_decoder(folder: Folder) -> Saved:
+    layout = LAYOUTS[folder.model_type]
+    model = parse_model(layout.settings(folder.config))
+    weights, unused, missing = layout.to_ours(folder.weights, model.model_dump())
+    if missing:
+        raise UserError(f"{folder.path}: has no weight {', '.join(missing[:5])}")
+    text, context = open_tokenizer(folder.path), int(getattr(model, "max_length", 0))
+    config = Config(
+        task="language",
+        options=LanguageOptions(block=context),
+        model=model,
+        decode=SearchConfig(method="sample"),
+    )
+    notes = (f"not used: {', '.join(unused[:5])}",) if unused else ()
+    before = _before(text)
+    blank = [] if text.special.end is None else [text.special.end]
+    facts = {"context": context, "before": before, "blank": blank}
+    return Saved(
+        folder.path, config, {name: weight.float() for name, weight in weights.items()}, text, facts, notes=notes
+    )
+
+
+def write_decoder(saved: Saved, out: Path) -> None:
+    """The inverse of `read_decoder`, into a folder that exists; places that were never trained are left out."""
+    config, context = saved.config.model, saved.facts["context"]
+    layout = next(one for one in LAYOUTS.values() if _fits(one, config.model_dump()))
+    ours = {**config.model_dump(), "vocabulary": len(saved.weights["words.weight"]), "max_length": context}
+    weights = {name: weight[:context] if name == "places.weight" else weight for name, weight in saved.weights.items()}
+    special = saved.tokenizer.special
+    marks = {"bos_token_id": special.begin, "eos_token_id": special.end, "pad_token_id": special.pad}
+    theirs = {
+        "architectures": [ARCHITECTURES[layout.model_type]],
+        "dtype": "float32",
+        **layout.config(ours),
+        **{name: value for name, value in marks.items() if value is not None},
+    }
+    write_folder(out, theirs, layout.to_theirs(weights, ours))
+    saved.tokenizer.save(out / "tokenizer.json")
+
+
+def _fits(layout: Layout, settings: dict[str, object]) -> bool:
+    return all(settings.get(name) == value for name, value in layout.means.items())
+
+
+def _before(text: Tokenizer) -> list[int]:
+    """The special tokens that the tokenizer itself puts before a text."""
+    ids, bare = text.inner.encode("a").ids, text.inner.encode("a", add_special_tokens=False).ids
+    return list(ids[: next(n for n in range(len(ids) + 1) if ids[n : n + len(bare)] == bare)])

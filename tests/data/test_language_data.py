@@ -1,0 +1,92 @@
+"""Texts become one stream: nothing is lost where they are cut, documents are marked, and the split leaks nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from regard.config import TokenizerConfig
+from regard.data.language import Language, Texts, pieces, prepare_text
+from regard.data.prepare import Silent
+from regard.data.subwords import Subwords
+from regard.data.tokenizers import Tokenizer
+from regard.errors import UserError
+
+TEXT = "It was the best of times, it was the worst of times;  it was\n\nthe age of wisdom. " * 20
+
+
+def prepared(tmp_path: Path, *files: Path, kind: str = "char", **rest: object) -> Language:
+    config = TokenizerConfig.model_validate({"kind": kind, "vocabulary": 400})
+    options: dict[str, object] = {"valid": [], "tests": [], "share": 0.1, "seed": 1, **rest}
+    names = [str(file) for file in files]
+    return prepare_text(names, tokenizer=config, cache=tmp_path / "cache", progress=Silent(), **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("size", [10, 50, 333])
+def test_pieces_change_neither_text_nor_tokens(size: int) -> None:
+    parts = list(pieces([TEXT[:100], TEXT[100:]], size))
+    assert len(parts) > 1
+    assert "".join(parts) == TEXT
+    for tokenizer in (
+        Tokenizer.train([TEXT], kind="bpe", vocabulary=320),
+        Tokenizer.train([TEXT], kind="char"),
+        Subwords.learn([TEXT], kind="byte-bpe", vocabulary=300),
+    ):
+        assert [token for part in parts for token in tokenizer.encode(part)] == tokenizer.encode(TEXT)
+
+
+def test_one_text_is_divided_by_position(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text(TEXT, encoding="utf8")
+    data = prepared(tmp_path, file)
+    train, valid = (data.tokenizer.decode(stream.ids.tolist()) for stream in (data.train, data.valid))
+    assert train + valid == TEXT + "\n" or train + " " + valid == TEXT + "\n"
+    assert len(train) == pytest.approx(0.9 * len(TEXT), abs=2)
+    assert data.lone
+    assert data.train.bytes + data.valid.bytes == len(TEXT) + 1
+    assert data.tokenizer.special.end not in data.train.ids
+
+
+def test_documents_are_held_out_whole_and_marked(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    texts = [f"story {number} of the king and the queen" for number in range(200)]
+    file.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf8")
+    data = prepared(tmp_path, file, kind="byte-bpe")
+    found = {}
+    for name, stream in (("train", data.train), ("valid", data.valid)):
+        marks = np.flatnonzero(stream.ids == data.tokenizer.special.end)
+        assert marks[0] == 0, "each document begins with the mark"
+        found[name] = [data.tokenizer.decode(part.tolist()) for part in np.split(stream.ids, marks[1:])]
+    assert sorted(found["train"] + found["valid"]) == sorted(texts)
+    assert 5 <= len(found["valid"]) <= 45
+    assert not data.lone
+
+
+def test_the_same_question_is_answered_from_the_cache(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text(TEXT, encoding="utf8")
+    first = prepared(tmp_path, file)
+    assert prepared(tmp_path, file).folder == first.folder
+    assert prepared(tmp_path, file, share=0.2).folder != first.folder
+
+
+def test_a_folder_of_texts_and_bad_files(tmp_path: Path) -> None:
+    folder = tmp_path / "books"
+    (folder / "old").mkdir(parents=True)
+    (folder / "a.txt").write_text("one", encoding="utf8")
+    (folder / "old" / "b.txt").write_text("two", encoding="utf8")
+    assert ["".join(document) for document in Texts([str(folder)])] == ["one\n", "two\n"]
+    for name, content, message in (
+        ("c.csv", b"a,b", "give plain text"),
+        ("d.jsonl", b'{"body": 1}', "line 1 must be a JSON object with a field 'text'"),
+        ("e.txt", b"\xff\xffa", "line 1 is not UTF-8"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(UserError, match=message):
+            [list(document) for document in Texts([str(tmp_path / name)])]
+    (tmp_path / "empty.txt").write_bytes(b"")
+    with pytest.raises(UserError):
+        prepared(tmp_path, tmp_path / "empty.txt")
