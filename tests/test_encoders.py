@@ -17,11 +17,11 @@ _SHAPE = {"layers": 2, "width": 16, "inner": 24, "heads": 2, "max_length": 64}
 ENCODERS: dict[str, dict[str, object]] = {
     "bert": {"kind": "bert", **_SHAPE},
     "bert, no pooler": {"kind": "bert", "pooler": False, **_SHAPE},
-    "roberta": {"kind": "roberta", "pad": PAD, **_SHAPE},
+    "roberta": {"kind": "roberta", **_SHAPE},
     "distilbert": {"kind": "distilbert", **_SHAPE},
     "bigbird": {"kind": "bigbird", "block": 1, "random_blocks": 0, **_SHAPE},
     "bigbird, short": {"kind": "bigbird", **_SHAPE},
-    "xlnet": {"kind": "xlnet", "pad": PAD, **{name: size for name, size in _SHAPE.items() if name != "max_length"}},
+    "xlnet": {"kind": "xlnet", **{name: size for name, size in _SHAPE.items() if name != "max_length"}},
 }
 
 

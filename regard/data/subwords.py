@@ -186,7 +186,8 @@ def open_tokenizer(path: str | Path) -> Tokenizer:
             inner = tokenizers.Tokenizer.from_str(file.read_text(encoding="utf8"))
         except Exception as problem:  # the library raises bare Exception for what it cannot parse
             raise UserError(f"{file}: not a readable tokenizer.json ({problem})") from None
-        if tuple(inner.id_to_token(index) for index in range(4)) == SPECIALS and not _settings(folder):
+        begins = tuple(inner.id_to_token(index) for index in range(4))
+        if begins == SPECIALS and inner.post_processor is None and not _settings(folder):
             return Tokenizer(inner)
     elif (folder / "vocab.txt").is_file():
         lowercase = bool(_settings(folder).get("do_lower_case", True))

@@ -4,7 +4,7 @@ The model is BERT's. What the paper changed is the training: masks drawn anew ea
 sentence, longer and larger batches, byte-level BPE (section 4). Two things differ here:
 
     ids        <s>   The  cat  </s>  <pad> <pad>
-    places      2     3    4    5      1     1       counted from behind the padding's own number, 1, over real tokens
+    places      2     3    4    5      1     1       counted over real tokens, from behind the padding's own number
 
 and a sequence is classified from the vector of <s> by a dense layer of the head's own, so that no pooler is needed.
 
@@ -25,7 +25,6 @@ class RobertaConfig(BertConfig):
     """The defaults are those of RoBERTa-base."""
 
     kind: str = "roberta"
-    pad: int = 1
     norm_epsilon: float = Field(default=1e-5, gt=0)
     segments: int = Field(default=1, ge=0, description="1: sentences are not told apart")
     max_length: int = Field(default=514, ge=3, description="places, of which pad + 1 are never used")

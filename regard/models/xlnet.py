@@ -40,7 +40,6 @@ class XLNetConfig(EncoderConfig):
     """The defaults are those of XLNet-base (section A.4). There is no longest input."""
 
     kind: Literal["xlnet"] = "xlnet"
-    pad: int = 5
     score: Literal["scaled-dot"] = "scaled-dot"
     norm: Literal["post"] = "post"
     pooler: Literal[False] = False

@@ -29,7 +29,7 @@ from regard.data.subwords import Subwords, open_tokenizer
 from regard.models.base import Encoder, EncoderConfig, HeadName
 from regard.models.heads import Headed, build_headed
 from regard.tasks.base import Evaluation, Predictor, Sample, Share, Task, Validation
-from regard.tasks.reading import Inputs, Reader, subwords, tokenizer_for
+from regard.tasks.reading import Inputs, Reader, check_padding, subwords, tokenizer_for
 from regard.tasks.saved import Facts, Saved
 
 FINE_TUNING: Values = {
@@ -104,6 +104,7 @@ class EncoderTask(Task, Generic[Example]):
 
     def __init__(self, config: Config, examples: Examples[Example], tokenizer: Subwords, facts: Facts) -> None:
         self.config, self.examples, self.tokenizer = config, examples, tokenizer
+        check_padding(tokenizer, encoder_config(config))
         self._facts = facts
 
     # What each task says about itself.

@@ -47,12 +47,13 @@ class Filler:
             raise UserError("this encoder has no head that guesses words; it has vectors (try: regard embed)")
         tokenizer = self.reader.tokenizer
         rows = tokenizer.inputs(texts, most=self.reader.most, masks=True)
-        found = []
-        for text, row, logits in zip(texts, rows, self.reader.logits(rows), strict=True):
-            places = [place for place, token in enumerate(row.ids) if token == tokenizer.special.mask]
+        asked = [[place for place, token in enumerate(row.ids) if token == tokenizer.special.mask] for row in rows]
+        for text, places in zip(texts, asked, strict=True):
             if not places:
                 raise UserError(f"{text!r}: has no {tokenizer.mask_text} to fill; write it where a word is missing")
-            best = torch.softmax(logits[places], dim=-1).topk(min(top, logits.shape[-1]), dim=-1)
+        found = []
+        for text, row, places, logits in zip(texts, rows, asked, self.reader.guesses(rows, asked), strict=True):
+            best = torch.softmax(logits, dim=-1).topk(min(top, logits.shape[-1]), dim=-1)
             masks = [
                 [Guess(tokenizer.tokens([token])[0], chance) for token, chance in zip(tokens, chances, strict=True)]
                 for tokens, chances in zip(best.indices.tolist(), best.values.tolist(), strict=True)

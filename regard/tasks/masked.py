@@ -39,7 +39,7 @@ from regard.tasks.base import Sample, Share, Task, Validation
 from regard.tasks.encoder import encoder_config
 from regard.tasks.filler import Filler
 from regard.tasks.masker import MaskedBatch, Masker
-from regard.tasks.reading import Reader, subwords, tokenizer_for
+from regard.tasks.reading import Reader, check_padding, subwords, tokenizer_for
 from regard.tasks.saved import Facts, Saved
 
 PRE_TRAINING: Values = {
@@ -95,6 +95,7 @@ class Masked(Task):
         self.tokenizer = subwords(open_tokenizer(folder / "tokenizer.json"))
         self.report = json.loads((folder / "report.json").read_text(encoding="utf8"))
         options, pairs = self.options, self.facts["head"] == "pretraining"
+        check_padding(self.tokenizer, encoder_config(config))
         self.masker = Masker(self.tokenizer, encoder_config(config).pad, options.rate, options.whole_words, pairs)
         self.train, self.valid, *tests = (
             Blocks.cut(Store.open(folder / name), config.data.max_length - self.masker.around)
@@ -178,14 +179,11 @@ class Masked(Task):
         return self.masker.batch(self.train, rows, seed)
 
     def loss(self, model: nn.Module, batch: MaskedBatch) -> Tensor:
-        hidden, head = self._hidden(model, batch)
-        chosen = head.transform(hidden[batch.rows, batch.places])
-        loss = projected_loss(chosen, head.output.weight, head.output.bias, batch.words, 0.0)
-        if batch.follows is None or not isinstance(head, PreTraining):
+        vectors, follows, head = self._vectors(model, batch)
+        loss = projected_loss(head.transform(vectors), head.output.weight, head.output.bias, batch.words, 0.0)
+        if batch.follows is None or follows is None:
             return loss
-        assert isinstance(model, Headed), "an encoder with a head"
-        logits = head.next_sentence(model.encoder.summary(hidden, batch.inputs.ids))
-        return loss + F.cross_entropy(logits, batch.follows) * batch.tokens  # both means weigh the same
+        return loss + F.cross_entropy(follows, batch.follows) * batch.tokens  # both means weigh the same
 
     @torch.no_grad()
     def validate(self, model: nn.Module, share: Share) -> Validation:
@@ -205,19 +203,24 @@ class Masked(Task):
         total = Guesses()
         for number in range(rank, len(batches), size):
             batch = self.masker.batch(blocks, batches[number], seed=number).to(device)
-            hidden, head = self._hidden(model, batch)
-            logits = head(hidden[batch.rows, batch.places])
+            vectors, follows, head = self._vectors(model, batch)
+            logits = head(vectors)
             right = int((logits.argmax(dim=-1) == batch.words).sum())
             total += Guesses(F.cross_entropy(logits, batch.words, reduction="sum").item(), right, batch.tokens)
-            if batch.follows is not None and isinstance(head, PreTraining) and isinstance(model, Headed):
-                said = head.next_sentence(model.encoder.summary(hidden, batch.inputs.ids)).argmax(dim=-1)
+            if batch.follows is not None and follows is not None:
+                said = follows.argmax(dim=-1)
                 total += Guesses(followed=int((said == batch.follows).sum()), pairs=len(said))
         return total
 
-    def _hidden(self, model: nn.Module, batch: MaskedBatch) -> tuple[Tensor, MaskedWords]:
+    def _vectors(self, model: nn.Module, batch: MaskedBatch) -> tuple[Tensor, Tensor | None, MaskedWords]:
+        """What the hidden words are guessed from (N, M), the logits of "b follows a" (B, 2) if asked for, the head."""
         assert isinstance(model, Headed), "an encoder with a head"
-        assert isinstance(model.head, MaskedWords), "a head that guesses words"
-        return model.encoder(batch.inputs.ids, batch.inputs.segments), model.head
+        encoder, head, inputs = model.encoder, model.head, batch.inputs
+        assert isinstance(head, MaskedWords), "a head that guesses words"
+        if not isinstance(head, PreTraining):
+            return encoder.guess(inputs.ids, inputs.segments, batch.rows, batch.places, batch.words), None, head
+        hidden = encoder(inputs.ids, inputs.segments)
+        return hidden[batch.rows, batch.places], head.next_sentence(encoder.summary(hidden, inputs.ids)), head
 
     def _samples(self, filler: Filler) -> list[Sample]:
         """Three held-out sentences, a word of each hidden."""

@@ -72,6 +72,18 @@ class Reader:
         return [found[place] for place in range(len(rows))]
 
     @torch.inference_mode()
+    def guesses(self, rows: Sequence[Encoding], places: Sequence[Sequence[int]]) -> list[Tensor]:
+        """What the head, one for words, says of some places of each input: (places, V) each."""
+        found: dict[int, Tensor] = {}
+        for chosen, inputs in self._batches(rows):
+            counts = [len(places[row]) for row in chosen]
+            where = torch.repeat_interleave(torch.tensor(counts)).to(self.device)
+            asked = torch.tensor([place for row in chosen for place in places[row]], device=self.device)
+            logits = self.model.head(self.model.encoder.guess(inputs.ids, inputs.segments, where, asked))
+            found |= {int(row): part.float().cpu() for row, part in zip(chosen, logits.split(counts), strict=True)}
+        return [found[row] for row in range(len(rows))]
+
+    @torch.inference_mode()
     def vectors(
         self, texts: Sequence[str], pooling: Pooling = "mean", layers: Features = "last"
     ) -> NDArray[np.float32]:
@@ -126,6 +138,12 @@ def subwords(tokenizer: Tokenizer) -> Subwords:
     if not isinstance(tokenizer, Subwords) or tokenizer.special.first is None:
         raise UserError("tokenizer: has no special tokens for the beginning and the parts of an input, as BERT's has")
     return tokenizer
+
+
+def check_padding(tokenizer: Subwords, config: EncoderConfig) -> None:
+    """A model that takes a word for padding would not see it."""
+    if tokenizer.special.pad is not None and tokenizer.special.pad != config.pad:
+        raise UserError(f"model.pad = {config.pad}: the tokenizer pads with {tokenizer.special.pad}; set it to that")
 
 
 def tokenizer_for(config: TokenizerConfig, texts: Iterable[str], progress: Progress) -> Subwords:

@@ -53,7 +53,9 @@ def test_both_streams_are_equal(shape: dict[str, object], tmp_path: Path) -> Non
 
 def small() -> XLNet:
     torch.manual_seed(0)
-    model = build(parse_model({"kind": "xlnet", "layers": 3, "width": 16, "inner": 24, "heads": 2}), 60).eval()
+    model = build(
+        parse_model({"kind": "xlnet", "pad": 5, "layers": 3, "width": 16, "inner": 24, "heads": 2}), 60
+    ).eval()
     assert isinstance(model, XLNet)
     with torch.no_grad():
         for weight in model.parameters():

@@ -120,3 +120,26 @@ def test_mistakes_are_explained(text: Path, tmp_path: Path) -> None:
         regard.train("masked", tmp_path / "empty.txt", out=tmp_path / "run", settings=SMALL, quiet=True)
     with pytest.raises(UserError, match=r"options\.mask_rate: unknown key"):
         settle("masked", [str(text)], None, None, {"options.mask_rate": 0.2})
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens", "mask"), [("roberta", "byte-bpe", "<mask>"), ("xlnet", "unigram", "<mask>")]
+)
+def test_other_families_are_trained_as_their_papers_say(
+    model: str, tokens: str, mask: str, text: Path, tmp_path: Path
+) -> None:
+    settings = {**SMALL, "tokenizer.kind": tokens, "tokenizer.vocabulary": 300, "train.steps": 20}
+    run = regard.train("masked", text, out=tmp_path / "run", model=model, settings=settings, quiet=True)
+    assert run.saved.facts["head"] == "masked", "no next sentence"
+    (filled,) = run.fill([f"the cat is {mask}"])
+    assert len(filled.masks[0]) == 5
+    task = Masked.open(run.config, run.folder.data)
+    fresh = task.build(run.config, task.vocabulary, task.facts).train()
+    task.loss(fresh, task.batch([0, 1, 2], 1)).backward()
+    assert [name for name, weight in fresh.named_parameters() if weight.grad is None] == []
+
+
+def test_a_tokenizer_that_pads_with_another_number_is_refused(task: Masked) -> None:
+    model = task.config.model.model_copy(update={"pad": 3})
+    with pytest.raises(UserError, match=r"model.pad = 3: the tokenizer pads with 0"):
+        Masked.open(task.config.model_copy(update={"model": model}), task.folder)
