@@ -46,6 +46,42 @@ def rnn_run(pairs_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.fixture(scope="session")
+def classifier_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small BERT that tells good from bad."""
+    from regard.training.start import train
+
+    folder = tmp_path_factory.mktemp("classify")
+    words = ("good", "great", "bad", "dull")
+    rows = [f"the {('cat', 'dog', 'song')[i % 3]} is {words[i % 4]}\t{words[i % 4 // 2 * 2]}" for i in range(120)]
+    (folder / "texts.tsv").write_text("\n".join(["text\tlabel", *rows]) + "\n", encoding="utf8")
+    shape = {"model.layers": 2, "model.width": 16, "model.inner": 16, "model.heads": 2, "tokenizer.vocabulary": 120}
+    settings = {**shape, "train.epochs": 1.0, "train.validate_every": 100, "train.device": "cpu"}
+    train("classify", [str(folder / "texts.tsv")], out=folder / "bert", settings=settings)
+    return folder / "bert"
+
+
+@pytest.fixture(scope="session")
+def image_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small ViT that tells light pictures from dark ones."""
+    import numpy as np
+    from PIL import Image
+
+    from regard.training.start import train
+
+    folder = tmp_path_factory.mktemp("images")
+    numbers = np.random.default_rng(0)
+    for kind, base in (("dark", 20), ("light", 200)):
+        (folder / "pictures" / kind).mkdir(parents=True)
+        for i in range(24):
+            pixels = (numbers.random((16, 16, 3)) * 40 + base).astype("uint8")
+            Image.fromarray(pixels).save(folder / "pictures" / kind / f"{i}.png")
+    shape = {"model.image": 16, "model.patch": 4, "model.layers": 2, "model.width": 16, "model.inner": 16}
+    settings = {**shape, "model.heads": 2, "train.steps": 4, "train.validate_every": 4, "train.device": "cpu"}
+    train("image", [str(folder / "pictures")], out=folder / "vit", model="vit-micro", settings=settings)
+    return folder / "vit"
+
+
 @pytest.fixture
 def copied(transformer_run: Path, tmp_path: Path) -> Path:
     """A run that a test may change."""
@@ -74,6 +110,13 @@ def serving(paths: Sequence[Path], token: str | None = None) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def page_address(transformer_run: Path, rnn_run: Path) -> Iterator[str]:
     with serving([transformer_run, rnn_run]) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def other_address(classifier_run: Path, image_run: Path) -> Iterator[str]:
+    """A page of models that do not translate."""
+    with serving([classifier_run, image_run]) as address:
         yield address
 
 

@@ -11,12 +11,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from regard.data.corpora import CORPORA
+from regard.data.pairs import Pair
 from regard.errors import UserError
+from regard.explorer.images import Pictures
+from regard.explorer.reading import PARTS, Readings
 from regard.explorer.scene import Subject
 from regard.explorer.translation import Translations
 from regard.nn.weights import load_tensors, load_weights
 from regard.tasks import task_named
+from regard.tasks.base import Task
+from regard.tasks.encoder import EncoderPredictor, EncoderTask
+from regard.tasks.filler import Filler
+from regard.tasks.image_classifier import ImageClassifier
 from regard.tasks.saved import Saved
 from regard.tasks.translator import Translator
 from regard.training.folder import RunFolder, read_run_config
@@ -25,6 +31,7 @@ from regard.training.saved import open_saved
 
 EXAMPLES = {"english-french": ["The white cat is not sleeping.", "My old friend will never buy a red car."]}
 """First sentences for the built-in corpora; other runs show their own held-out ones."""
+MASKED = "The animal did not cross the street because it was too tired."
 
 
 def open_run(path: Path, checkpoint: str = "") -> Subject:
@@ -37,9 +44,15 @@ def open_run(path: Path, checkpoint: str = "") -> Subject:
     load_weights(model, saved.weights, saved.path)
     name = "-".join(filter(None, (config.model.kind, config.model.size)))
     predictor = task.predictor(saved, model)
+    folder = path.resolve().name
     if isinstance(predictor, Translator):
-        return Translations(path.resolve().name, name, predictor, config.decode, _examples(saved))
-    raise UserError(f"{path}: the page cannot show models to {config.task} yet; it shows models to translate")
+        return Translations(folder, name, predictor, config.decode, _examples(saved, task))
+    if isinstance(predictor, EncoderPredictor | Filler):
+        return Readings(folder, name, config.task, predictor, _examples(saved, task) or [MASKED])
+    if isinstance(predictor, ImageClassifier):
+        pictures = {example.name: example.pixels for example in _held_out(saved, task)[:12]}
+        return Pictures(folder, name, predictor, pictures)
+    raise UserError(f"{path}: the page cannot show models of the task {config.task!r} yet")
 
 
 def checkpoints(folder: RunFolder) -> list[str]:
@@ -57,18 +70,26 @@ def _checkpoint(folder: RunFolder, step: str) -> dict[str, Any]:
     return {name.removeprefix(part): tensor for name, tensor in tensors.items() if name.startswith(part)}
 
 
-def _examples(saved: Saved) -> list[str]:
+def _examples(saved: Saved, task: type[Task]) -> list[str]:
     """A few short inputs that the run has not been trained on."""
-    examples: list[str] = []
-    for source in saved.config.data.train:
-        if source in CORPORA:
-            examples += EXAMPLES.get(source, [])
-    data = RunFolder(saved.path).data
-    if data.is_dir():
-        for held_out in task_named(saved.config.task).open(saved.config, data).tests.values():
-            short = [pair.source for pair in held_out[:200] if len(pair.source) <= 60]
-            examples += short[:3]
-    return list(dict.fromkeys(examples))[:6]
+    known = [text for source in saved.config.data.train for text in EXAMPLES.get(source, [])]
+    if issubclass(task, EncoderTask):
+        texts = [f" {PARTS} ".join(task.texts(example)) for example in _held_out(saved, task)]
+    else:
+        texts = [example.source for example in _held_out(saved, task) if isinstance(example, Pair)]
+    short = [text for text in texts if len(text) <= 60] or [text[:200] for text in texts]
+    return list(dict.fromkeys([*known, *short[:6]]))[:6]
+
+
+def _held_out(saved: Saved, task: type[Task]) -> list[Any]:
+    """The first examples of each held-out set, if the run has its data."""
+    folder = RunFolder(saved.path).data
+    if not folder.is_dir():
+        return []
+    found: list[Any] = []
+    for held_out in task.open(saved.config, folder).tests.values():
+        found += [held_out[place] for place in range(min(100, len(held_out)))]
+    return found
 
 
 def training(folder: RunFolder) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Literal
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 from regard.nn.positions import Positions
 from regard.nn.record import Weights
@@ -19,11 +19,20 @@ PLACES = 96
 def positions(model: nn.Module, part: Literal["table", "similarity"]) -> Weights | None:
     """The encoding of the first places (places, width), or the cosines between them (places, places)."""
     for module in model.modules():
-        if isinstance(module, Positions) and module.table.shape[1]:
-            table = module.table[:PLACES].float().cpu()
+        table = _table(module)
+        if table is not None and table.shape[1]:
+            table = table[:PLACES].float().cpu()
             if part == "similarity":
                 unit = F.normalize(table, dim=-1)
                 table = unit @ unit.T
             shown: Weights = table.numpy()
             return shown
     return None
+
+
+def _table(module: nn.Module) -> Tensor | None:
+    """The table (places, width) that a module adds to its tokens, if it does."""
+    if isinstance(module, Positions):
+        return module.table
+    places = getattr(module, "places", None)  # GPT's learned places
+    return places.weight if isinstance(places, nn.Embedding) else None

@@ -94,7 +94,14 @@ class Seen:
             told = self.patterns(site)
             heads = [{"number": n, **asdict(pattern)} for n, pattern in zip(numbers, told, strict=True)]
             sites.append({"site": site, "queries": places[0], "keys": places[1], "heads": heads})
-        answer = {"output": scene.output, "score": scene.score, "note": scene.note, "answers": scene.answers}
+        answer: dict[str, Any] = {
+            "output": scene.output,
+            "score": scene.score,
+            "note": scene.note,
+            "answers": scene.answers,
+        }
+        if scene.image is not None:
+            answer["image"] = scene.image
         return {**answer, "axes": [asdict(axis) for axis in axes], "sites": sites, "alignment": self._alignment()}
 
     def _alignment(self) -> str | None:

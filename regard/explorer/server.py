@@ -31,7 +31,7 @@ from regard.explorer.scene import Subject, Wish
 from regard.explorer.seen import Seen, Shelf
 from regard.training.folder import RunFolder
 
-BODY = 128 * 1024
+BODY = 512 * 1024
 """Bytes of a request, at most."""
 LETTERS = 20_000
 """Letters of a text, at most."""
@@ -51,7 +51,7 @@ class Look(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     run: int = Field(default=0, ge=0)
-    text: str = Field(max_length=LETTERS)
+    text: str = Field(max_length=BODY)
     off: list[Annotated[str, Field(max_length=80)]] = Field(default=[], max_length=512)
     forced: list[Annotated[int, Field(ge=0)]] = Field(default=[], max_length=2048)
     checkpoint: str = Field(default="", max_length=12)
@@ -107,6 +107,8 @@ class Explorer:
 
     def seen(self, look: Look) -> Seen:
         subject, wish = self.subject(look.run, look.checkpoint), look.wish()
+        if len(wish.text) > LETTERS and not wish.text.startswith("data:image/"):
+            raise UserError(f"The text is too long: at most {LETTERS:,} letters. Shorten it and try again.")
         subject.check(wish)
         return self._shelf.get((look.run, wish), lambda: subject.look(wish))
 
@@ -236,8 +238,6 @@ def _explained(error: RequestValidationError) -> str:
     """The first thing that is wrong, for a person."""
     item = error.errors()[0]
     field = ".".join(str(part) for part in item["loc"] if part != "body")
-    if item["type"] == "string_too_long" and field == "text":
-        return f"The text is too long: at most {LETTERS:,} letters. Shorten it and try again."
     if item["type"] == "json_invalid":
         return "The request is not valid JSON."
     return f"{field or 'request'}: {item['msg'][0].lower()}{item['msg'][1:]}"

@@ -130,7 +130,7 @@ class ImageClassifier(Predictor):
     def look(self, pixels: NDArray[np.uint8], wanted: Recording) -> AttentionRecord:
         """The attention for one image, (stored, stored, C) or (size, size, C), that `wanted` asks for."""
         recording = wanted.again()
-        whole = pixels if len(pixels) == self.framing.stored else self._framed(pixels)
+        whole = pixels if len(pixels) == self.framing.stored else self.framed(pixels)
         images = self.framing.shown(whole[None]).to(self.device)
         self.model(images, record=recording)
         axis = Axis.plain(self.tokens(images))
@@ -206,7 +206,7 @@ class ImageClassifier(Predictor):
         first, size = (self.framing.stored - self.framing.size) // 2, self.framing.size
         return pixels[first : first + size, first : first + size]
 
-    def _framed(self, seen: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    def framed(self, seen: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """What was seen, back in a frame of the stored size, whose border is not looked at."""
         first = (self.framing.stored - self.framing.size) // 2
         rest = self.framing.stored - self.framing.size - first

@@ -333,6 +333,21 @@ def test_right_to_left_is_laid_out_so(visit: Visit) -> None:
     assert page.get_attribute("textarea", "dir") == "auto"
 
 
+def test_an_encoder_and_a_picture_on_the_page(visit: Visit, other_address: str, classifier_run: Path) -> None:
+    page = visit(other_address, text="the cat is dull", head="1", unit="tokens", query="0", key="4")
+    (found,) = Run.load(classifier_run).predictor.classify(["the cat is dull"])
+    shown = float(page.inner_text("#weight").replace("−", "-"))
+    assert shown == pytest.approx(found.attention.matrix("encoder.1.self", 1)[0, 4], abs=6e-5)
+    assert found.label in page.inner_text(".classes")
+    settled(page, lambda: page.select_option(".run select", "1"))
+    page.wait_for_selector(".photoview")
+    assert page.locator(".overlays .thumb").count() == 2
+    page.hover(".photoview", position={"x": 10, "y": 10})
+    assert page.inner_text("#reading").startswith("0,0 looks most at")
+    settled(page, lambda: page.click("text=rollout >> nth=0"))
+    assert state(page)["head"] == "rollout"
+
+
 # The same drawing code in one file, and in a notebook
 
 

@@ -239,3 +239,50 @@ def test_too_much_text_is_said(transformer_run: Path, rnn_run: Path) -> None:
         open_run(rnn_run).look(Wish("cat " * 3000))
     cut = open_run(transformer_run).look(Wish("cat " * 1500))
     assert "Only the first 1,023 of 1,5" in cut.note
+
+
+# Encoders and pictures
+
+
+def test_an_encoder_is_seen_as_its_own_record_has_it(classifier_run: Path) -> None:
+    text = "the cat is dull"
+    scene = open_run(classifier_run).look(Wish(text))
+    (found,) = Run.load(classifier_run).predictor.classify([text])
+    assert (scene.output, dict(scene.answers)) == (found.label, pytest.approx(found.probabilities, abs=1e-5))
+    seen = Seen(scene)
+    assert seen.summary()["alignment"] == "encoder.1.self"
+    for site, heads in found.attention.sites.items():
+        for head in heads.numbers:
+            np.testing.assert_allclose(seen.matrix(site, str(head), "tokens"), heads.head(head), atol=1e-5)
+    told = inside(seen, "encoder.1.self", 1, 0, 2)
+    assert told["weights"] == pytest.approx(found.attention["encoder.1.self"].weights[1, 0].tolist(), abs=1e-5)
+
+
+def test_an_encoder_without_its_layers_answers_otherwise(classifier_run: Path) -> None:
+    subject = open_run(classifier_run)
+    texts = ("the cat is dull", "the dog is great")
+    off = [dict(subject.look(Wish(text, off=("encoder.0", "encoder.1"))).answers) for text in texts]
+    on = [dict(subject.look(Wish(text)).answers) for text in texts]
+    assert off[0] != on[0]
+    assert Seen(subject.look(Wish(""))).summary()["sites"] == []
+
+
+def test_a_pair_is_two_texts(classifier_run: Path) -> None:
+    (queries, _) = open_run(classifier_run).look(Wish("the cat ||| is dull")).axes("encoder.0.self")
+    assert queries.tokens.count("[SEP]") == 2
+
+
+def test_a_picture_is_seen_as_its_own_record_has_it(image_run: Path) -> None:
+    subject = open_run(image_run)
+    scene = subject.look(Wish(subject.examples[0]))
+    seen = Seen(scene)
+    record = scene.found.attention
+    for site in record.sites:
+        np.testing.assert_allclose(seen.matrix(site, "1", "tokens"), record.matrix(site, 1), atol=1e-5)
+    image = seen.summary()["image"]
+    assert (image["rows"], image["columns"], image["extra"]) == (4, 4, 1)
+    own = subject.look(Wish(image["source"]))
+    assert own.found.probabilities == pytest.approx(scene.found.probabilities, abs=1e-5), "the same picture, sent"
+    for wrong in ("", "no such picture", "data:image/png;base64,AAAA", "data:image/png;base64,?"):
+        with pytest.raises(UserError, match=r"picture|cannot be classified"):
+            subject.look(Wish(wrong))

@@ -84,8 +84,8 @@ def test_a_token_opens_the_page(transformer_run: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "body", "status", "message"),
     [
-        ("/api/look", {"text": "x" * 20_001}, 422, "The text is too long: at most 20,000 letters"),
-        ("/api/look", b"{" + b" " * 200_000 + b"}", 413, "The request is too large: at most 128 KB"),
+        ("/api/look", {"text": "x" * 20_001}, 400, "The text is too long: at most 20,000 letters"),
+        ("/api/look", b"{" + b" " * 600_000 + b"}", 413, "The request is too large: at most 512 KB"),
         ("/api/look", {"text": "one", "run": 7}, 400, "run = 7: 2 opened, counted from 0"),
         ("/api/look", {"text": "one", "colour": 1}, 422, "colour: extra inputs are not permitted"),
         ("/api/look", {"text": "one", "off": ["vision.0"]}, 400, "this model has no such layers"),

@@ -98,7 +98,7 @@ function pairPanel(app, { query, key }) {
 }
 
 export const alignment = {
-  title: "Alignment", available: () => true, build, draw, mark,
+  title: "Alignment", available: (app) => app.run().task !== "image", build, draw, mark,
   exports: (app) => (lines ? {
     drawings: [lines.svg.cloneNode(true), matrix.whole()],
     numbers: { site: app.site(), head: app.head(), unit: app.state.get().unit, queries: named.queries, keys: named.keys, weights: rowsOf(numbers) },

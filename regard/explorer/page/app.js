@@ -7,6 +7,7 @@ import { h } from "./svg.js";
 import { createSentence } from "./sentence.js";
 import { exportMenu } from "./export.js";
 import { alignment } from "./alignment.js";
+import { pictures } from "./pictures.js";
 import { heads } from "./heads.js";
 import { inside } from "./inside.js";
 import { decoding } from "./decoding.js";
@@ -14,7 +15,7 @@ import { positions } from "./positions.js";
 import { training } from "./training.js";
 import { compare } from "./compare.js";
 
-const VIEWS = { alignment, heads, inside, decoding, compare, positions, training };
+const VIEWS = { alignment, pictures, heads, inside, decoding, compare, positions, training };
 const RELOOK = ["run", "text", "off", "forced", "checkpoint"];
 
 /** Open the page in `root`, with numbers from `source`. */
@@ -162,7 +163,11 @@ function frame(app) {
     nav.replaceChildren(...available(app).map((key) => h("button", {
       class: "tab", "aria-current": body.dataset.view === key ? "page" : null, onclick: () => state.set({ view: key }),
     }, VIEWS[key].title)));
-    const choice = app.runs.length > 1 ? h("select", { "aria-label": "Run", onchange: (event) => state.set({ run: Number(event.target.value), off: [], forced: [], checkpoint: "" }) },
+    const choice = app.runs.length > 1 ? h("select", { "aria-label": "Run", onchange: (event) => {
+      const next = app.runs[Number(event.target.value)];
+      const text = next.task === run.task ? state.get().text : next.examples[0] ?? ""; // another kind of input needs another example
+      state.set({ run: Number(event.target.value), text, off: [], forced: [], checkpoint: "", query: -1, key: -1 });
+    } },
       app.runs.map((one, i) => h("option", { value: i, selected: i === state.get().run }, one.name))) : h("strong", {}, run.name);
     name.replaceChildren(choice, h("span", {}, run.model), state.get().checkpoint ? h("button", { class: "chip", title: "Back to the best weights", onclick: () => state.set({ checkpoint: "" }) }, `step ${Number(state.get().checkpoint).toLocaleString("en")} ×`) : "");
     sentence.tell();

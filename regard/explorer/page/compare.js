@@ -62,7 +62,7 @@ function twin(words, place, others) {
 }
 
 export const compare = {
-  title: "Compare", available: (app) => app.runs.length > 1, redraws: true, build, draw,
+  title: "Compare", available: (app) => app.runs.length > 1 && app.runs.every((run) => run.task !== "image"), redraws: true, build, draw,
   exports: () => (sides.length ? {
     drawings: sides.flatMap((side) => [side.lines.svg.cloneNode(true), side.grid.whole()]),
     numbers: sides.map((side) => ({ run: side.run, site: side.site, ...side.named, weights: rowsOf(side.matrix) })),

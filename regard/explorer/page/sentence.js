@@ -2,6 +2,16 @@
 
 import { figure, h } from "./svg.js";
 
+/** A picture of one's own, made small before it is sent: models see no more than a few hundred pixels. */
+async function shrunk(file) {
+  const picture = await createImageBitmap(file).catch(() => null);
+  if (!picture) return "data:image/png;base64,";
+  const scale = Math.min(1, 384 / Math.min(picture.width, picture.height));
+  const canvas = h("canvas", { width: Math.round(picture.width * scale), height: Math.round(picture.height * scale) });
+  canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
+  return canvas.toDataURL("image/jpeg", 0.92);
+}
+
 export function createSentence(app) {
   const { state } = app;
   const fixed = !app.source.decoding; // a file shows one finished sentence
@@ -12,6 +22,7 @@ export function createSentence(app) {
   });
   field.value = state.get().text ?? "";
   const examples = h("div", { class: "examples" });
+  const own = h("input", { type: "file", accept: "image/*", hidden: true, onchange: async () => { if (own.files[0]) state.set({ text: await shrunk(own.files[0]), query: -1, key: -1 }); } });
   const answer = h("div", { class: "answer", "aria-live": "polite" });
   const node = h("section", { class: "sentence" }, field, answer, examples);
 
@@ -26,9 +37,17 @@ export function createSentence(app) {
   async function tell() {
     grow();
     const run = app.run();
+    const seen = run.about?.pictures;
+    field.hidden = Boolean(seen);
+    if (seen) {
+      examples.replaceChildren(...Object.entries(seen).map(([name, source]) => h("button", { class: "photo", title: name, "aria-label": name, "aria-pressed": String(state.get().text === name), onclick: () => state.set({ text: name, query: -1, key: -1 }) }, h("img", { src: source, alt: "" }))),
+        h("button", { class: "link", onclick: () => own.click() }, "Open a picture of your own"), own);
+      if (!state.get().text && run.examples.length) state.set({ text: run.examples[0] });
+    } else {
     const others = run.examples.filter((text) => text !== state.get().text);
     examples.replaceChildren(...(fixed || !others.length ? [] : ["Try ", ...others.slice(0, 4).map((text) =>
       h("button", { class: "link", dir: "auto", onclick: () => state.set({ text, query: -1, key: -1, forced: [], step: 0 }) }, text))]));
+    }
     const { scene } = app;
     if (!scene) return;
     const changed = state.get().off.length || state.get().forced.length;

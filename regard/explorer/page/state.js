@@ -23,6 +23,7 @@ function write(state) {
   const told = new URLSearchParams();
   for (const [name, value] of Object.entries(state)) {
     if (!(name in DEFAULTS) || JSON.stringify(value) === JSON.stringify(DEFAULTS[name]) || value === null) continue;
+    if (name === "text" && value.startsWith("data:")) continue; // a picture of one's own is too long for an address
     told.set(name, Array.isArray(value) ? value.join(name === "forced" ? "." : ",") : String(value));
   }
   return "#" + told.toString();
