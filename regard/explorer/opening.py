@@ -17,11 +17,13 @@ from regard.explorer.images import Pictures
 from regard.explorer.reading import PARTS, Readings
 from regard.explorer.scene import Subject
 from regard.explorer.translation import Translations
+from regard.explorer.writing import Writings
 from regard.nn.weights import load_tensors, load_weights
 from regard.tasks import task_named
 from regard.tasks.base import Task
 from regard.tasks.encoder import EncoderPredictor, EncoderTask
 from regard.tasks.filler import Filler
+from regard.tasks.generator import Generator
 from regard.tasks.image_classifier import ImageClassifier
 from regard.tasks.saved import Saved
 from regard.tasks.translator import Translator
@@ -49,6 +51,8 @@ def open_run(path: Path, checkpoint: str = "") -> Subject:
         return Translations(folder, name, predictor, config.decode, _examples(saved, task))
     if isinstance(predictor, EncoderPredictor | Filler):
         return Readings(folder, name, config.task, predictor, _examples(saved, task) or [MASKED])
+    if isinstance(predictor, Generator):
+        return Writings(folder, name, predictor, config.decode, ["The cat", "Once upon a time"])
     if isinstance(predictor, ImageClassifier):
         pictures = {example.name: example.pixels for example in _held_out(saved, task)[:12]}
         return Pictures(folder, name, predictor, pictures)

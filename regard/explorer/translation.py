@@ -11,13 +11,11 @@ from regard.config import SearchConfig
 from regard.data.tokenizers import BOS, EOS, PAD, SPECIALS
 from regard.decoding import Limits, Trace, beam
 from regard.explorer.scene import TOKENS, Scene, Subject, Wish, too_long
+from regard.explorer.steps import told_steps
 from regard.inference.silence import without
 from regard.nn.layers import Stack
 from regard.nn.record import Axis, Recording
 from regard.tasks.translator import Translator, make_batch, source_tensor
-
-CANDIDATES = 8
-"""Tokens shown for each step."""
 
 
 class Translated(Scene):
@@ -75,39 +73,7 @@ class Translated(Scene):
             return {"steps": [], "tree": []}
         log_probs = torch.log_softmax(self.model.output(self._hidden(None)[0]).float(), dim=-1)  # (T, V)
         log_probs[:, [PAD, BOS]] = float("-inf")
-        values, ids = log_probs.topk(min(CANDIDATES, log_probs.shape[1]), dim=-1)
-        chosen = [*self.target, EOS]
-        steps = [
-            {
-                "chosen": {
-                    "id": token,
-                    "token": self._label(token),
-                    "probability": log_probs[step, token].exp().item(),
-                },
-                "forced": step < len(self.forced),
-                "candidates": [
-                    {"id": one, "token": self._label(one), "probability": share}
-                    for one, share in zip(ids[step].tolist(), values[step].exp().tolist(), strict=True)
-                ],
-            }
-            for step, token in enumerate(chosen)
-        ]
-        tree = [
-            [
-                {
-                    "parent": branch.parent, "id": branch.token, "token": self._label(branch.token),
-                    "log_prob": branch.log_prob, "score": branch.score, "kept": branch.kept, "ended": branch.ended,
-                }
-                for branch in step
-            ]
-            for step in self.trace
-        ]  # fmt: skip
-        return {"steps": steps, "tree": tree, "source": self.tokenizer.decode(self.source)}
-
-    def _label(self, token: int) -> str:
-        """As the text has it: a mark shows where a word begins."""
-        piece = self.tokenizer.inner.id_to_token(token)
-        return str(piece) if piece else "?"
+        return told_steps(log_probs, [*self.target, EOS], len(self.forced), self.trace, self.tokenizer)
 
 
 class Translations(Subject):

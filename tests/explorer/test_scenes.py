@@ -7,15 +7,20 @@ import pytest
 import torch
 from conftest import VARIANTS, VOCABULARY, small_model
 
+from regard.config import SearchConfig
+from regard.data.subwords import Subwords
 from regard.errors import UserError
 from regard.explorer.inside import inside
 from regard.explorer.opening import open_run
 from regard.explorer.patterns import patterns
 from regard.explorer.scene import Scene, Wish
 from regard.explorer.seen import Seen, Shelf, pooled
+from regard.explorer.writing import Writings
 from regard.inference.silence import without
+from regard.models import build, parse_model
 from regard.nn.record import Axis, Heads, Recording
 from regard.run import Run
+from regard.tasks.generator import Generator
 
 TEXT = "red cat sees dog"
 
@@ -127,13 +132,14 @@ def test_a_head_that_is_off_adds_nothing(variant: str) -> None:
         torch.testing.assert_close(model(source, target), before, msg="the model itself is as it was")
 
 
-def test_a_layer_that_is_off_passes_on(transformer_run: Path) -> None:
+def test_a_layer_that_is_off_passes_on() -> None:
     model = small_model("transformer")
     source, target = torch.randint(4, VOCABULARY, (2, 7)), torch.randint(4, VOCABULARY, (2, 5))
     with torch.no_grad():
         off = without(model, ["encoder.0", "encoder.1"])
-        embedded = model.encoder_norm(model._embed(source, model.source_embedding, model.source_positions))
-        torch.testing.assert_close(off.encode(source), embedded)
+        others = torch.cat([source[:, :1], source[:, 1:].flip(1)], dim=1)
+        torch.testing.assert_close(off.encode(source)[:, 0], off.encode(others)[:, 0], msg="nobody looks at anybody")
+        assert not torch.allclose(model.encode(source)[:, 0], model.encode(others)[:, 0])
         state, ids = off.start(source), target[:, 0]
         assert off.step(ids, state)[0].shape == (2, VOCABULARY), "and it can be decoded with"
 
@@ -286,3 +292,33 @@ def test_a_picture_is_seen_as_its_own_record_has_it(image_run: Path) -> None:
     for wrong in ("", "no such picture", "data:image/png;base64,AAAA", "data:image/png;base64,?"):
         with pytest.raises(UserError, match=r"picture|cannot be classified"):
             subject.look(Wish(wrong))
+
+
+# Language models
+
+
+@pytest.fixture(scope="module")
+def writer() -> Writings:
+    torch.manual_seed(0)
+    tokenizer = Subwords.learn(["the red cat sees the dog"] * 4, kind="byte-bpe", vocabulary=300)
+    shape = {"kind": "gpt", "layers": 2, "width": 16, "heads": 2, "max_length": 64}
+    model = build(parse_model(shape), len(tokenizer)).eval()
+    return Writings("gpt", "gpt", Generator(model, tokenizer, 64, [], [1]), SearchConfig(beam=3), ["the cat"])
+
+
+def test_a_written_text_is_seen_as_its_own_record_has_it(writer: Writings) -> None:
+    scene = writer.look(Wish("the red cat"))
+    (best,) = writer.generator.generate(["the red cat"], SearchConfig(beam=3, max_length=12))
+    assert (scene.ids, scene.score) == (best.ids, pytest.approx(best.score, abs=1e-4))
+    seen = Seen(scene)
+    for site in best.attention.sites:
+        np.testing.assert_allclose(seen.matrix(site, "1", "tokens"), best.attention.matrix(site, 1), atol=1e-5)
+    steps = scene.decoding()["steps"]
+    assert [step["chosen"]["id"] for step in steps][: len(best.ids)] == best.ids
+    forced = writer.look(Wish("the red cat", forced=(best.ids[0], steps[1]["candidates"][-1]["id"])))
+    assert forced.ids[:2] == [best.ids[0], steps[1]["candidates"][-1]["id"]]
+    assert writer.look(Wish("the red cat", off=("decoder.0", "decoder.1"))).score != scene.score
+
+
+def test_a_prompt_longer_than_the_context_is_read_from_its_end(writer: Writings) -> None:
+    assert "Only the last 52 of" in writer.look(Wish("the red cat sees the dog " * 20)).note
