@@ -20,7 +20,6 @@ from regard.errors import UserError, nearest
 from regard.inference import Weights, pack
 from regard.models.base import Features
 from regard.models.heads import Headed
-from regard.nn.weights import load_weights
 from regard.tasks import task_named
 from regard.tasks.answer import Answerer, Found
 from regard.tasks.choose import Chooser, Chosen
@@ -35,7 +34,7 @@ from regard.tasks.translator import Translation, Translator
 from regard.training.distributed import pick_device
 from regard.training.folder import RunFolder
 from regard.training.memory import keep_freed_memory
-from regard.training.saved import open_saved
+from regard.training.saved import open_saved, trained_model
 
 Predictor = TypeVar("Predictor")
 
@@ -55,9 +54,7 @@ class Run:
     def load(cls, path: str | Path, device: str = "auto", weights: Weights = "float32") -> Run:
         """Open a run, or a published folder."""
         saved = open_saved(Path(path))
-        vocabulary = 0 if saved.text is None else len(saved.text)
-        model = task_named(saved.config.task).build(saved.config, vocabulary, saved.facts)
-        load_weights(model, saved.weights, saved.path)
+        model = trained_model(saved)
         keep_freed_memory()
         return cls(saved, pack(model.eval().to(pick_device(device)), weights))
 

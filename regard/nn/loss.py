@@ -96,6 +96,10 @@ def distillation_loss(
     logits: Tensor, teacher: Tensor, target: Tensor, hidden: Tensor, teacher_hidden: Tensor, temperature: float = 2.0
 ) -> Tensor:
     """What DistilBERT learned from: what its teacher expects, the words themselves, and the direction of its teacher's
-    vectors, weighed 5 : 2 : 1 as in its published training. Sums over rows: (N, V), (N, V), (N,), (N, M), (N, M)."""
+    vectors; their means are weighed 5 : 2 : 1 as in its published training, times N.
+
+    Hidden words: (N, V), (N, V), (N,). All tokens: (R, M), (R, M).
+    """
     words = F.cross_entropy(logits, target, reduction="sum")
-    return 5 * soft_loss(logits, teacher, temperature) + 2 * words + direction_loss(hidden, teacher_hidden)
+    direction = direction_loss(hidden, teacher_hidden) * len(target) / len(hidden)
+    return 5 * soft_loss(logits, teacher, temperature) + 2 * words + direction

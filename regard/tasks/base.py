@@ -121,6 +121,15 @@ class Task(ABC):
         """The options that a run which begins with `saved` takes over from it."""
         return {}
 
+    @property
+    def teacher(self) -> str | None:
+        """A trained model to learn from, by its path."""
+        return None
+
+    def taught(self, saved: Saved, model: nn.Module) -> Mapping[str, Tensor]:
+        """Learn from that model from now on; the weights of it to begin with."""
+        raise NotImplementedError
+
     @classmethod
     @abstractmethod
     def prepare(cls, config: Config, cache: Path, progress: Progress) -> Task:

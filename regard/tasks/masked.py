@@ -33,6 +33,7 @@ from regard.data.store import Store
 from regard.data.subwords import open_tokenizer
 from regard.errors import UserError
 from regard.models.base import Encoder
+from regard.models.distilbert import student_weights
 from regard.models.heads import Head, Headed, MaskedWords, PreTraining, build_headed
 from regard.nn.loss import projected_loss
 from regard.tasks.base import Sample, Share, Task, Validation
@@ -41,6 +42,7 @@ from regard.tasks.filler import Filler
 from regard.tasks.masker import MaskedBatch, Masker
 from regard.tasks.reading import Reader, check_padding, subwords, tokenizer_for
 from regard.tasks.saved import Facts, Saved
+from regard.tasks.teacher import Teacher
 
 PRE_TRAINING: Values = {
     "tokenizer.kind": "wordpiece",
@@ -59,6 +61,7 @@ class MaskedOptions(Settings):
     whole_words: bool = Field(default=False, description="hide all pieces of a word, or none")
     next_sentence: bool | None = Field(default=None, description="guess whether b follows a; None: if the model can")
     layout: Layout = Field(default="auto", description="lines: a sentence each; prose: any text")
+    teacher: str | None = Field(default=None, description="a run or a published folder to be a smaller student of")
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,7 @@ class Masked(Task):
             Blocks.cut(Store.open(folder / name), config.data.max_length - self.masker.around)
             for name in ("train", "valid", *self.report["tests"])
         )
+        self._teacher: Teacher | None = None
         self._tests = dict(zip(self.report["tests"], tests, strict=True))
         if not len(self.train) or not len(self.valid):
             raise UserError("data.train: too little text to train on and to validate")
@@ -130,7 +134,8 @@ class Masked(Task):
         options, data, bad = config.options, config.data, BadLines()
         assert isinstance(options, MaskedOptions), "the task's own options"
         splits = _splits(data, options.layout, bad)
-        tokenizer = tokenizer_for(config.tokenizer, splits["train"], progress)
+        named = config.tokenizer.file or options.teacher
+        tokenizer = tokenizer_for(config.tokenizer.model_copy(update={"file": named}), splits["train"], progress)
         tokenizer.save(folder / "tokenizer.json")
         progress.start("encoding", None)
         for name, texts in splits.items():
@@ -142,6 +147,14 @@ class Masked(Task):
         report = {"summary": f"{sizes} sentences\n{bad.summary()}", "tests": tests}
         (folder / "report.json").write_text(json.dumps(report, indent=1, ensure_ascii=False), encoding="utf8")
         return cls(config, folder)
+
+    @property
+    def teacher(self) -> str | None:
+        return self.options.teacher
+
+    def taught(self, saved: Saved, model: nn.Module) -> Mapping[str, Tensor]:
+        self._teacher = Teacher.for_student(model, str(saved.path), encoder_config(self.config), self.vocabulary)
+        return student_weights(saved.all_weights)
 
     @classmethod
     def open(cls, config: Config, folder: Path) -> Masked:
@@ -157,10 +170,12 @@ class Masked(Task):
     @property
     def facts(self) -> Facts:
         config = encoder_config(self.config)
-        able = config.pooler and config.segments > 1
+        able = config.pooler and config.segments > 1 and self.options.teacher is None
         wanted = self.options.next_sentence
         if wanted and not able:
-            raise UserError(f"options.next_sentence: {config.kind} has no summary or no segments to tell it by")
+            raise UserError(
+                f"options.next_sentence: {config.kind} has no summary or no segments to tell it by, or a teacher"
+            )
         return {"head": "pretraining" if (able if wanted is None else wanted) else "masked"}
 
     @property
@@ -179,6 +194,8 @@ class Masked(Task):
         return self.masker.batch(self.train, rows, seed)
 
     def loss(self, model: nn.Module, batch: MaskedBatch) -> Tensor:
+        if self._teacher is not None:
+            return self._teacher.loss(model, batch, encoder_config(self.config).pad)
         vectors, follows, head = self._vectors(model, batch)
         loss = projected_loss(head.transform(vectors), head.output.weight, head.output.bias, batch.words, 0.0)
         if batch.follows is None or follows is None:

@@ -25,7 +25,7 @@ from regard.training.interrupt import Interrupt
 from regard.training.loop import Trainer
 from regard.training.memory import keep_freed_memory
 from regard.training.optimizer import freeze
-from regard.training.saved import open_saved
+from regard.training.saved import open_saved, trained_model
 
 
 class Interrupted(Exception):  # noqa: N818 - not an error: a person asked for it
@@ -196,6 +196,12 @@ def _fit(config: Config, task: Task, folder: RunFolder, ranks: Ranks, display: D
     if config.start and not folder.checkpoints():
         for note in begin_with(model, open_saved(Path(config.start)).all_weights, config.start):
             display.note(note)
+    if task.teacher is not None:
+        saved = open_saved(Path(task.teacher))
+        first = task.taught(saved, trained_model(saved).to(ranks.device))
+        if not folder.checkpoints():
+            for note in begin_with(model, first, task.teacher):
+                display.note(note)
     model = model.to(ranks.device)
     count = sum(weight.numel() for weight in model.parameters())
     name = "-".join(filter(None, (config.model.kind, config.model.size)))

@@ -57,8 +57,8 @@ def test_direction_loss_ignores_length() -> None:
 
 def test_distillation_weighs_teacher_words_and_direction() -> None:
     torch.manual_seed(0)
-    teacher, teacher_hidden, target = torch.randn(6, 9), torch.randn(6, 4), torch.randint(0, 9, (6,))
-    logits, hidden = torch.randn(6, 9), torch.randn(6, 4)
+    teacher, teacher_hidden, target = torch.randn(6, 9), torch.randn(12, 4), torch.randint(0, 9, (6,))
+    logits, hidden = torch.randn(6, 9), torch.randn(12, 4)
     words = -torch.log_softmax(logits, dim=-1)[torch.arange(6), target].sum()
-    expected = 5 * soft_loss(logits, teacher, 2.0) + 2 * words + direction_loss(hidden, teacher_hidden)
+    expected = 5 * soft_loss(logits, teacher, 2.0) + 2 * words + direction_loss(hidden, teacher_hidden) / 2
     torch.testing.assert_close(distillation_loss(logits, teacher, target, hidden, teacher_hidden), expected)

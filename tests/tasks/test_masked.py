@@ -11,7 +11,7 @@ import regard
 from regard.errors import UserError
 from regard.hub.published import export
 from regard.tasks.masked import Masked
-from regard.training.saved import open_saved
+from regard.training.saved import open_saved, trained_model
 from regard.training.start import settle
 
 SMALL: dict[str, object] = {
@@ -143,3 +143,36 @@ def test_a_tokenizer_that_pads_with_another_number_is_refused(task: Masked) -> N
     model = task.config.model.model_copy(update={"pad": 3})
     with pytest.raises(UserError, match=r"model.pad = 3: the tokenizer pads with 0"):
         Masked.open(task.config.model_copy(update={"model": model}), task.folder)
+
+
+def test_a_student_begins_as_its_teacher_and_learns_from_it(run: regard.Run, text: Path, tmp_path: Path) -> None:
+    settings = {**SMALL, "options.teacher": str(run.folder.path), "train.steps": 10, "train.learning_rate": 1e-6}
+    student = regard.train("masked", text, out=tmp_path / "run", model="distilbert", settings=settings, quiet=True)
+    assert student.config.model.kind == "distilbert"
+    assert student.saved.facts["head"] == "masked"
+    ids = range(len(run.saved.tokenizer))
+    assert student.saved.tokenizer.tokens(ids) == run.saved.tokenizer.tokens(ids)
+    name = "encoder.encoder.0.attention.weight"
+    torch.testing.assert_close(student.saved.weights[name], run.saved.weights[name], atol=1e-4, rtol=0)
+    assert student.scores["test"]["guessed"] > 40, "what its teacher knows, it knows from the beginning"
+
+
+def test_the_loss_of_a_student_is_least_for_its_teacher_itself(run: regard.Run, task: Masked) -> None:
+    options = task.options.model_copy(update={"teacher": "somewhere", "next_sentence": False})
+    student = Masked.open(task.config.model_copy(update={"options": options}), task.folder)
+    teacher = trained_model(run.saved)
+    student.taught(run.saved, teacher)
+    batch = student.batch([0, 1, 2, 3], 1)
+    same = student.loss(teacher, batch)
+    torch.manual_seed(0)
+    other = student.loss(student.build(student.config, student.vocabulary, student.facts), batch)
+    guessed = teacher.head(teacher.encoder(batch.inputs.ids, batch.inputs.segments)[batch.rows, batch.places])
+    words = torch.nn.functional.cross_entropy(guessed, batch.words)
+    assert same.item() == pytest.approx(2 * words.item() * batch.tokens, rel=1e-4), "only the words are left to learn"
+    assert other.item() > 2 * same.item()
+
+
+def test_a_teacher_that_does_not_fit_is_refused(run: regard.Run, text: Path, tmp_path: Path) -> None:
+    settings = {**SMALL, "options.teacher": str(run.folder.path)}
+    with pytest.raises(UserError, match=r"model.width = 16: must be that of options.teacher, 32"):
+        regard.train("masked", text, out=tmp_path / "a", model="distilbert", settings={**settings, "model.width": 16})
