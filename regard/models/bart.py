@@ -72,7 +72,8 @@ SIZES: dict[str, dict[str, object]] = {
 class Bart(Stacks):
     def __init__(self, config: BartConfig, vocabulary: int) -> None:
         super().__init__()
-        self.config, self.max_length, self.pad = config, config.max_length, config.pad
+        self.config, self.max_length, self.decoder_start = config, config.max_length, config.decoder_start
+        self.pad = config.pad
         width = config.width
         self.words = Embedding(vocabulary, width, config.pad, None if config.scale_embedding else 1.0)
         self.source_positions = Positions("learned", width, config.max_length, offset=RESERVED)

@@ -28,6 +28,8 @@ class EncoderDecoder(nn.Module, ABC):
     """The projection onto the vocabulary, (M) -> (V)."""
     max_length: int | None = None
     """The most tokens the model can read or write, if there is a limit."""
+    decoder_start: int | None = None
+    """The token before the first of the target, where it is not the tokenizer's."""
     joined: bool = False
     """Source and target are one sequence, and `decoder.*.self` is over both."""
 

@@ -88,7 +88,7 @@ SIZES: dict[str, dict[str, object]] = {
 class T5(Stacks):
     def __init__(self, config: T5Config, vocabulary: int) -> None:
         super().__init__()
-        self.config, self.pad = config, config.pad
+        self.config, self.decoder_start, self.pad = config, config.decoder_start, config.pad
         width = config.width
         self.words = Embedding(vocabulary, width, None, scale=1.0)  # padding is also the token before the first
         distances = (config.heads, config.buckets, config.farthest)

@@ -249,7 +249,8 @@ class Stacks(EncoderDecoder):
 class Transformer(Stacks):
     def __init__(self, config: TransformerConfig, vocabulary: int) -> None:
         super().__init__()
-        self.config, self.max_length, self.pad, self.window = config, config.max_length, config.pad, config.window
+        self.config, self.max_length, self.decoder_start = config, config.max_length, config.decoder_start
+        self.pad, self.window = config.pad, config.window
         width = config.width
         self.target_embedding = Embedding(vocabulary, width, config.pad)
         share = config.share_embeddings

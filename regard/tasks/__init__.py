@@ -13,12 +13,14 @@ from regard.tasks.classify import Classify
 from regard.tasks.image import Image
 from regard.tasks.language import LanguageModelling
 from regard.tasks.masked import Masked
+from regard.tasks.summarize import Summarize
 from regard.tasks.tag import Tag
 from regard.tasks.translate import Translate
 
 TASKS: dict[str, type[Task]] = {
     "translate": Translate,
     "language": LanguageModelling,
+    "summarize": Summarize,
     "classify": Classify,
     "tag": Tag,
     "answer": Answer,

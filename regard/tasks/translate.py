@@ -15,14 +15,15 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import Field
 from torch import Tensor, nn
 
-from regard.config import Config, TokenizerConfig
+from regard.config import Config, Settings, TokenizerConfig
 from regard.data.corpora import CORPORA
 from regard.data.pairs import Pair
 from regard.data.prepare import BuiltIn, Files, Prepared, Progress, link_or_copy, prepare
 from regard.data.subwords import open_tokenizer
-from regard.data.tokenizers import PAD, Kind
+from regard.data.tokenizers import Kind, Tokenizer
 from regard.errors import UserError
 from regard.inference import pack
 from regard.models.base import EncoderDecoder
@@ -30,21 +31,32 @@ from regard.models.decoder import Decoder
 from regard.models.prompted import Prompted
 from regard.nn.loss import projected_loss
 from regard.tasks.base import Sample, Share, Task, Validation
+from regard.tasks.marks import Batch, Marks
 from regard.tasks.saved import Saved
 from regard.tasks.translation_scores import Forced, bleu, evaluate, forced_scores
-from regard.tasks.translator import Batch, Translator, make_batch
+from regard.tasks.translator import Translator
+
+
+class TranslateOptions(Settings):
+    ask: str = Field(
+        default="", description="said before every source, for a model of many tasks: 'translate English to German:'"
+    )
 
 
 class Translate(Task):
     promise = (EncoderDecoder, Decoder)
     default_model = "transformer"
+    Options = TranslateOptions
 
     def __init__(self, config: Config, data: Prepared) -> None:
-        self.config, self.data = config, data
+        self.config, self.data, self.options = config, data, _options(config)
+        self.marks = Marks.of(data.tokenizer, getattr(config.model, "decoder_start", None))
+        self.asked = data.tokenizer.encode(self.options.ask.strip())
 
     @classmethod
     def predictor(cls, saved: Saved, model: nn.Module) -> Translator:
-        return Translator(_encoder_decoder(model), saved.tokenizer)
+        model = as_encoder_decoder(model, saved.tokenizer)
+        return Translator(model, saved.tokenizer, _options(saved.config).ask)
 
     @classmethod
     def prepare(cls, config: Config, cache: Path, progress: Progress) -> Translate:
@@ -83,24 +95,23 @@ class Translate(Task):
 
     @property
     def lengths(self) -> NDArray[np.int32]:
-        return self.data.train.lengths + 1  # with the end mark
+        return self.data.train.lengths + (self.marks.room + np.array([len(self.asked), 0], np.int32))
 
     def batch(self, rows: Sequence[int] | NDArray[np.int64], seed: int) -> Batch:
         read = self.data.train.rows(rows)
-        return make_batch(read["source"], read["target"])
+        sources = (
+            [np.append(np.array(self.asked, np.int64), row) for row in read["source"]] if self.asked else read["source"]
+        )
+        return self.marks.batch(sources, read["target"])
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        model = _encoder_decoder(model)
-        hidden = model(batch.source, batch.target[:, :-1])  # (B, T, M)
-        answers = batch.target[:, 1:]
-        real = answers != PAD
-        smoothing = self.config.train.label_smoothing
-        return projected_loss(hidden[real], model.output.weight, model.output.bias, answers[real], smoothing)
+        model = as_encoder_decoder(model, self.data.tokenizer)
+        return target_loss(model, batch, self.marks.pad, self.config.train.label_smoothing)
 
     @torch.no_grad()
     def validate(self, model: nn.Module, share: Share) -> Validation:
         """Loss and accuracy over all validation pairs; BLEU by real decoding, greedily, of the first of them."""
-        translator = Translator(pack(_encoder_decoder(model)), self.data.tokenizer)
+        translator = self._translator(model)
         pairs = self.data.valid_pairs
         forced = sum(share.gather(forced_scores(translator, pairs[share.rank :: share.size])), Forced())
         accuracy = {"token_accuracy": 100 * forced.accuracy}
@@ -121,10 +132,14 @@ class Translate(Task):
         return self.data.tests
 
     def test(self, model: nn.Module) -> dict[str, dict[str, Any]]:
-        translator = Translator(pack(_encoder_decoder(model)), self.data.tokenizer)
+        translator = self._translator(model)
         return {
             name: asdict(evaluate(translator, pairs, self.config.decode)[0]) for name, pairs in self.data.tests.items()
         }
+
+    def _translator(self, model: nn.Module) -> Translator:
+        model = pack(as_encoder_decoder(model, self.data.tokenizer))
+        return Translator(model, self.data.tokenizer, self.options.ask)
 
 
 def _kind(text: TokenizerConfig) -> Kind:
@@ -133,8 +148,22 @@ def _kind(text: TokenizerConfig) -> Kind:
     return text.kind
 
 
-def _encoder_decoder(model: nn.Module) -> EncoderDecoder:
+def as_encoder_decoder(model: nn.Module, tokenizer: Tokenizer) -> EncoderDecoder:
+    """A decoder alone reads the source as its prompt."""
     if isinstance(model, Decoder):
-        return Prompted(model, PAD)
-    assert isinstance(model, EncoderDecoder), f"translation needs a decoder, not {type(model).__name__}"
+        return Prompted(model, Marks.of(tokenizer, None).pad)
+    assert isinstance(model, EncoderDecoder), f"the task needs a decoder, not {type(model).__name__}"
     return model
+
+
+def target_loss(model: EncoderDecoder, batch: Batch, pad: int, smoothing: float) -> Tensor:
+    """Label-smoothed, summed over the target's tokens."""
+    hidden = model(batch.source, batch.target[:, :-1])  # (B, T, M)
+    answers = batch.target[:, 1:]
+    real = answers != pad
+    return projected_loss(hidden[real], model.output.weight, model.output.bias, answers[real], smoothing)
+
+
+def _options(config: Config) -> TranslateOptions:
+    assert isinstance(config.options, TranslateOptions), "settled with the task"
+    return config.options

@@ -15,10 +15,9 @@ import torch.nn.functional as F
 from regard.config import SearchConfig
 from regard.data.batching import plan
 from regard.data.pairs import Pair
-from regard.data.tokenizers import PAD
 from regard.errors import UserError, nearest
 from regard.tasks.alignment import alignment_errors
-from regard.tasks.translator import Translation, Translator, make_batch
+from regard.tasks.translator import Translation, Translator
 
 
 def bleu(outputs: Sequence[str], references: Sequence[str]) -> float:
@@ -162,15 +161,15 @@ class Forced:
 @torch.inference_mode()
 def forced_scores(translator: Translator, pairs: Sequence[Pair], batch_tokens: int = 4096) -> Forced:
     """Loss (in nats, not smoothed) and accuracy per target token. What is too long for the model is cut off."""
-    model, limit = translator.model, (translator.model.max_length or 10**9) - 1
-    sources = [row[:limit] for row in translator.tokenizer.encode_batch([pair.source for pair in pairs])]
+    model, marks, limit = translator.model, translator.marks, translator.limit
+    sources = [row[:limit] for row in translator.encode([pair.source for pair in pairs])]
     targets = [row[:limit] for row in translator.tokenizer.encode_batch([pair.target for pair in pairs])]
     lengths = np.array([(len(s) + 1, len(t) + 1) for s, t in zip(sources, targets, strict=True)]).reshape(-1, 2)
     total = Forced()
     for rows in plan(lengths, batch_tokens=batch_tokens, shuffle=False):
-        batch = make_batch([sources[row] for row in rows], [targets[row] for row in rows]).to(translator.device)
+        batch = marks.batch([sources[row] for row in rows], [targets[row] for row in rows]).to(translator.device)
         answers = batch.target[:, 1:]
-        real = answers != PAD
+        real = answers != marks.pad
         logits = model.output(model(batch.source, batch.target[:, :-1])[real]).float()  # (N, V)
         nats = F.cross_entropy(logits, answers[real], reduction="sum").item()
         total += Forced(nats, int((logits.argmax(dim=-1) == answers[real]).sum()), batch.tokens)

@@ -13,40 +13,17 @@ from itertools import islice
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
 from regard.config import SearchConfig
-from regard.data.batching import pad, plan
-from regard.data.tokenizers import BOS, EOS, PAD, Tokenizer
+from regard.data.batching import plan
+from regard.data.tokenizers import Tokenizer
 from regard.decoding import Limits, search
 from regard.models.base import EncoderDecoder
 from regard.nn.record import AttentionRecord, Axis, Recording, records
+from regard.tasks.marks import Marks
 
 WINDOW = 4096
 """Sentences read before translating: sorted by length within, given back in order. Memory stays constant."""
-
-
-@dataclass(frozen=True)
-class Batch:
-    source: Tensor  # (B, S), each row ends with </s>
-    target: Tensor  # (B, T + 1), each row is <s> ... </s>
-    tokens: int  # of the target that are predicted
-
-    def to(self, device: torch.device) -> Batch:
-        return replace(self, source=self.source.to(device), target=self.target.to(device))
-
-
-Ids = Sequence[int] | NDArray[np.unsignedinteger]
-
-
-def source_tensor(sources: Sequence[Ids]) -> Tensor:
-    return torch.from_numpy(pad([np.append(row, EOS) for row in sources], PAD))
-
-
-def make_batch(sources: Sequence[Ids], targets: Sequence[Ids]) -> Batch:
-    target = pad([np.concatenate(([BOS], row, [EOS])) for row in targets], PAD)
-    return Batch(source_tensor(sources), torch.from_numpy(target), sum(len(row) + 1 for row in targets))
 
 
 @dataclass(frozen=True)
@@ -73,14 +50,25 @@ class Translation:
 
 
 class Translator:
-    """A trained model with its tokenizer."""
+    """A trained model with its tokenizer. `ask` is said before every source: a text-to-text model has many tasks."""
 
-    def __init__(self, model: EncoderDecoder, tokenizer: Tokenizer) -> None:
+    def __init__(self, model: EncoderDecoder, tokenizer: Tokenizer, ask: str = "") -> None:
         self.model, self.tokenizer = model, tokenizer
+        self.asked = tokenizer.encode(ask.strip())
+        self.marks = Marks.of(tokenizer, model.decoder_start)
 
     @property
     def device(self) -> torch.device:
         return next(self.model.parameters()).device
+
+    @property
+    def limit(self) -> int:
+        """The most tokens of a text, beside its marks, that the model can read or write."""
+        return (self.model.max_length or 10**9) - self.marks.room
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Sources as the model reads them, without their marks."""
+        return [self.asked + ids for ids in self.tokenizer.encode_batch(texts)]
 
     def translate(
         self,
@@ -103,28 +91,28 @@ class Translator:
         self, window: list[tuple[int, str]], options: SearchConfig, wishes: list[list[int]]
     ) -> list[Translation]:
         texts = [text.strip() for _, text in window]
-        limit = self.model.max_length or 10**9
-        read = self.tokenizer.encode_batch(texts)
-        ids = [row[: limit - 1] for row in read]
-        done = {place: Translation(texts[place], "", 0.0, [], [], self) for place, row in enumerate(ids) if not row}
-        todo = [place for place, row in enumerate(ids) if row]
-        lengths = np.array([[len(ids[place]) + 1] for place in todo], dtype=np.int32).reshape(-1, 1)
+        marks, limit, forced = self.marks, self.limit, list(self.marks.opening)
+        read = self.encode(texts)
+        ids = [row[:limit] for row in read]
+        done = {place: Translation(text, "", 0.0, [], [], self) for place, text in enumerate(texts) if not text}
+        todo = [place for place, text in enumerate(texts) if text]
+        lengths = np.array([[len(ids[place]) + marks.room] for place in todo], dtype=np.int32).reshape(-1, 1)
         for batch in plan(lengths, batch_tokens=options.batch_tokens, shuffle=False):
             places = [todo[row] for row in batch]
             limits = Limits(
-                begin=BOS,
-                end=EOS,
-                lengths=[min(options.max_length or 10 + 2 * len(ids[place]), limit - 1) for place in places],
-                never=(PAD, BOS),
-                prefixes=[wishes[place] for place in places] if wishes else (),
+                begin=marks.start,
+                end=marks.end,
+                lengths=[len(forced) + min(options.max_length or 10 + 2 * len(ids[place]), limit) for place in places],
+                never=marks.never,
+                prefixes=[forced + (wishes[place] if wishes else []) for place in places] if forced or wishes else (),
                 numbers=[window[place][0] for place in places],
             )
-            source = source_tensor([ids[place] for place in places]).to(self.device)
+            source = marks.sources([ids[place] for place in places]).to(self.device)
             for place, best in zip(places, search(self.model, source, options, limits), strict=True):
                 found = [
                     Translation(
-                        texts[place], self.tokenizer.decode(one.ids), one.score, ids[place], one.ids, self,
-                        truncated=len(read[place]) > len(ids[place]),
+                        texts[place], self.tokenizer.decode(one.ids).strip(), one.score, ids[place],
+                        one.ids[len(forced) :], self, truncated=len(read[place]) > len(ids[place]),
                     )
                     for one in best
                 ]  # fmt: skip
@@ -137,22 +125,21 @@ class Translator:
     ) -> Iterator[AttentionRecord]:
         """The attention of finished translations that `wanted` asks for, from one forward pass over them."""
         recording = wanted.again()
-        batch = make_batch(sources, targets).to(self.device)
+        batch = self.marks.batch(sources, targets).to(self.device)
         self.model(batch.source, batch.target[:, :-1], record=recording)
         return records(recording, len(sources), lambda site, index: self.axes(site, sources[index], targets[index]))
 
     def axes(self, site: str, source: list[int], target: list[int]) -> tuple[Axis, Axis]:
         """The tokens that ask at `site`, and those that they look at."""
+        read, written = self.marks.source(source), self.marks.target(target)
         if self.model.joined:
-            both = self._axis([*source, EOS, BOS, *target])
+            both = self._axis([*read, *written[:-1]])
             return both, both
-        read = self._axis([*source, EOS])
         if site.startswith("encoder"):
-            return read, read
+            return self._axis(read), self._axis(read)
         if site.endswith("cross"):  # a query is named after the word that it led to
-            return self._axis([*target, EOS]), read
-        written = self._axis([BOS, *target])
-        return written, written
+            return self._axis(written[1:]), self._axis(read)
+        return self._axis(written[:-1]), self._axis(written[:-1])
 
     def _axis(self, ids: list[int]) -> Axis:
         return Axis(self.tokenizer.tokens(ids), self.tokenizer.word_groups(ids))

@@ -1,0 +1,88 @@
+"""What stands around texts: the tokens that begin and end them, and padding.
+
+source   before... ids </s>              `before` is what the tokenizer itself puts first: <s> in BART, nothing in T5
+target   start before... ids </s>        `start` is never predicted; where it is `before` already, it stands once
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from regard.data.batching import pad
+from regard.data.tokenizers import Tokenizer
+from regard.errors import UserError
+
+Ids = Sequence[int] | NDArray[np.integer]
+
+
+@dataclass(frozen=True)
+class Batch:
+    source: Tensor  # (B, S)
+    target: Tensor  # (B, T + 1), from the start mark to the end mark
+    tokens: int  # of the target that are predicted
+
+    def to(self, device: torch.device) -> Batch:
+        return replace(self, source=self.source.to(device), target=self.target.to(device))
+
+
+@dataclass(frozen=True)
+class Marks:
+    pad: int
+    start: int
+    end: int
+    before: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer, start: int | None) -> Marks:
+        """The tokenizer's own; `start` where the model has another one."""
+        special = tokenizer.special
+        end = special.separator if special.end is None else special.end
+        if end is None:
+            raise UserError("the tokenizer has no token that ends a text (such as </s>): it cannot serve this task")
+        padding = end if special.pad is None else special.pad
+        begin = padding if special.begin is None else special.begin
+        around: list[int] = tokenizer.inner.encode("").ids
+        before = around[: around.index(end)] if end in around else around
+        return cls(padding, begin if start is None else start, end, tuple(before))
+
+    @property
+    def opening(self) -> tuple[int, ...]:
+        """What every target begins with."""
+        return () if self.before == (self.start,) else self.before
+
+    @property
+    def never(self) -> tuple[int, ...]:
+        """Tokens that are no output."""
+        return tuple({self.pad, self.start} - {self.end})
+
+    @property
+    def room(self) -> int:
+        """How many of a model's tokens the marks of one text take."""
+        return len(self.before) + 1
+
+    def source(self, ids: Ids) -> list[int]:
+        return [*self.before, *ids, self.end]
+
+    def target(self, ids: Ids) -> list[int]:
+        return [self.start, *self.opening, *ids, self.end]
+
+    def sources(self, rows: Sequence[Ids]) -> Tensor:
+        """(B, S)."""
+        return self._padded(self.before, rows)
+
+    def batch(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> Batch:
+        first = (self.start, *self.opening)
+        predicted = sum(len(row) + len(first) for row in targets)
+        return Batch(self.sources(sources), self._padded(first, targets), predicted)
+
+    def _padded(self, first: tuple[int, ...], rows: Sequence[Ids]) -> Tensor:
+        begin, end = np.array(first, np.int64), np.array([self.end])
+        return torch.from_numpy(
+            pad([np.concatenate((begin, np.asarray(row, np.int64), end)) for row in rows], self.pad)
+        )
