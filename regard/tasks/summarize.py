@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, ClassVar
 
 import numpy as np
@@ -173,7 +174,9 @@ class Summarize(Task):
         for rank, part in enumerate(share.gather([one.text for one in summarizer.summarize(texts, options)])):
             outputs[rank :: share.size] = part
         scores = rouge(outputs, [one.summaries for one in chosen])
-        samples = [Sample(one.text, text, one.summaries[0]) for one, text in zip(chosen, outputs, strict=True)]
+        samples = [
+            Sample(shorten(one.text, 200), text, one.summaries[0]) for one, text in zip(chosen, outputs, strict=True)
+        ]
         return Validation(scores["rouge1"], forced.loss, scores, samples[:3])
 
     def test(self, model: nn.Module) -> dict[str, dict[str, Any]]:
