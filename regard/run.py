@@ -28,6 +28,7 @@ from regard.tasks.filler import Filled, Filler
 from regard.tasks.generator import Continuation, Generator
 from regard.tasks.reading import Pooling, Reader
 from regard.tasks.saved import Saved
+from regard.tasks.summarize import Summarizer
 from regard.tasks.tag import TaggedWords, Tagger
 from regard.tasks.translation_scores import Scores, Variant, evaluate
 from regard.tasks.translator import Translation, Translator
@@ -71,6 +72,18 @@ class Run:
     def translator(self) -> Translator:
         return self.asked(Translator, "translate")
 
+    @property
+    def summarizer(self) -> Summarizer:
+        if isinstance(self.predictor, Translator) and self.saved.facts.get("any_text"):
+            return Summarizer(self.predictor, self.config.decode)  # a published model does not say what it writes
+        return self.asked(Summarizer, "summarize")
+
+    def summarize(
+        self, texts: Sequence[str] | str, search: SearchConfig | None = None, ask: str | None = None
+    ) -> list[Translation]:
+        """Summarise one text or several; each result has `.text`, `.score` and `.attention`."""
+        return list(self.summarizer.summarize([texts] if isinstance(texts, str) else texts, search, ask=ask))
+
     def translate(
         self, texts: Sequence[str] | str, search: SearchConfig | None = None, prefixes: Sequence[str] | None = None
     ) -> list[Translation]:
@@ -83,9 +96,13 @@ class Run:
         search: SearchConfig | None = None,
         prefixes: Iterable[str] | None = None,
         window: int | None = None,
+        ask: str | None = None,
     ) -> Iterator[Translation]:
-        """As `translate`, for more texts than fit in memory; `window` of them are read at a time."""
-        return self.translator.translate(texts, search or self.config.decode, prefixes, window)
+        """As `translate`, for more texts than fit in memory; `window` of them are read at a time.
+
+        `ask` is what a model of many tasks is told before every text: "translate English to German:".
+        """
+        return self.translator.translate(texts, search or self.config.decode, prefixes, window, ask)
 
     def classify(self, texts: Sequence[str], seconds: Sequence[str] | None = None) -> list[Classified]:
         """The class of each text, or pair of texts, with probabilities and `.attention`."""

@@ -20,6 +20,7 @@ from regard.cli import (
     fill,
     generate,
     models,
+    summarize,
     tag,
     train,
     translate,
@@ -38,6 +39,7 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.command("train")(train.train)
 app.command("translate")(translate.translate)
+app.command("summarize")(summarize.summarize)
 app.command("classify")(classify.classify)
 app.command("tag")(tag.tag)
 app.command("answer")(answer.answer)

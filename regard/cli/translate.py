@@ -13,7 +13,7 @@ from regard.cli.inputs import files_of, lines_of
 
 
 def translate(
-    run: Annotated[Path, typer.Argument(help="The folder of a trained run.")],
+    run: Annotated[Path, typer.Argument(help="The folder of a trained run, or a Hugging Face folder.")],
     text: Annotated[
         list[str] | None,
         typer.Argument(help="Sentences, or one text file; without either, standard input.", show_default=False),
@@ -32,6 +32,7 @@ def translate(
     length_penalty: Annotated[float | None, typer.Option(help="Score / length ** penalty.")] = None,
     no_repeat_ngram: Annotated[int | None, typer.Option(help="No n-gram of this size twice.")] = None,
     prefix: Annotated[str | None, typer.Option(help="How every output must begin.")] = None,
+    ask: Annotated[str | None, typer.Option(help="Said before every source: 'translate English to German:'.")] = None,
     min_length: Annotated[int | None, typer.Option(help="Fewest tokens.")] = None,
     max_length: Annotated[int | None, typer.Option(help="Most tokens.")] = None,
     temperature: Annotated[float | None, typer.Option(help="For sampling: under 1 is bolder.")] = None,
@@ -67,7 +68,7 @@ def translate(
     waiting = not text and sys.stdin.isatty()
     picture = Picture(attention, site, head, grid, subwords, single=not files and len(text or []) == 1)
     with output(out, files) as file:
-        results = opened.stream(lines, search, prefixes, window=1 if waiting else None)
+        results = opened.stream(lines, search, prefixes, window=1 if waiting else None, ask=ask)
         for number, result in enumerate(results, start=1):
             if result.truncated:
                 print(f"warning: line {number}: too long for the model, only its beginning was read", file=sys.stderr)

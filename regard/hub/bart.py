@@ -55,7 +55,7 @@ BART = Layout(
         **named_alike({"source_norm": "encoder.layernorm_embedding", "target_norm": "decoder.layernorm_embedding"}),
         **STACKS,
     },
-    means={"norm": "post", "score": "scaled-dot", "norm_epsilon": 1e-5},
+    means={"kind": "bart", "norm": "post", "score": "scaled-dot", "norm_epsilon": 1e-5},
     fixed={**FIXED, "normalize_embedding": True, "tie_word_embeddings": True},
     layers=LAYERS,
     outside=("final_logits_bias",),

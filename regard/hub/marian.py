@@ -12,6 +12,7 @@ MARIAN = Layout(
     values={"activation": ACTIVATIONS},
     weights={"target_embedding.weight": "shared.weight", "output.bias": "final_logits_bias", **STACKS},
     means={
+        "kind": "transformer",
         "norm": "post",
         "norm_epsilon": 1e-5,
         "score": "scaled-dot",

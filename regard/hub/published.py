@@ -14,12 +14,14 @@ from regard.hub.decoders import read_decoder, write_decoder
 from regard.hub.encoder_runs import export_encoder, open_encoder
 from regard.hub.encoders import LAYOUTS as ENCODERS
 from regard.hub.folder import CONFIG, Folder, read_folder
+from regard.hub.seq2seq import ARCHITECTURES, export_seq2seq, open_seq2seq
 from regard.hub.vit import read_vit, write_vit
 from regard.tasks.saved import Saved
 
 READERS: dict[str, Callable[[Folder], Saved]] = {
     **dict.fromkeys(DECODERS, read_decoder),
     **dict.fromkeys(ENCODERS, open_encoder),
+    **dict.fromkeys(ARCHITECTURES, open_seq2seq),
     "vit": read_vit,
     "deit": read_vit,
 }
@@ -28,6 +30,7 @@ WRITERS: dict[str, Callable[[Saved, Path], None]] = {
     "gpt": write_decoder,
     "llama": write_decoder,
     **{str(layout.means["kind"]): export_encoder for layout in ENCODERS.values()},
+    **dict.fromkeys(("transformer", "bart", "t5"), export_seq2seq),
     "vit": write_vit,
 }
 """By the `kind` of our model; the folder exists and is empty."""

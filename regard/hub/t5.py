@@ -70,7 +70,7 @@ def t5_layout(gated: bool) -> Layout:
                 "decoder.{d}", "decoder.block.{d}", {"attention": "SelfAttention", "cross": "EncDecAttention"}, gated
             ),
         },
-        means={"norm": "pre", "score": "dot"},
+        means={"kind": "t5", "norm": "pre", "score": "dot"},
         fixed={"is_encoder_decoder": True},
         layers={"{e}": "encoder_layers", "{d}": "decoder_layers"},
         unless={"output.weight": "tie_output"},

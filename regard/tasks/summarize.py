@@ -51,12 +51,15 @@ class Summarizer(Predictor):
         self.translator, self.search = translator, search
 
     def summarize(
-        self, texts: Iterable[str], options: SearchConfig | None = None, window: int | None = None
+        self,
+        texts: Iterable[str],
+        options: SearchConfig | None = None,
+        window: int | None = None,
+        ask: str | None = None,
     ) -> Iterator[Translation]:
         """Summaries in the order of the texts, each with its attention."""
-        return self.translator.translate(
-            (" ".join(text.split()) for text in texts), options or self.search, None, window
-        )
+        plain = (" ".join(text.split()) for text in texts)
+        return self.translator.translate(plain, options or self.search, window=window, ask=ask)
 
     def read(self, files: Sequence[str], data: DataConfig, bad: BadLines) -> list[Article]:
         return [article for article, _ in read_articles(files, data.columns, bad)]

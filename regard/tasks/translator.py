@@ -53,8 +53,7 @@ class Translator:
     """A trained model with its tokenizer. `ask` is said before every source: a text-to-text model has many tasks."""
 
     def __init__(self, model: EncoderDecoder, tokenizer: Tokenizer, ask: str = "") -> None:
-        self.model, self.tokenizer = model, tokenizer
-        self.asked = tokenizer.encode(ask.strip())
+        self.model, self.tokenizer, self.ask = model, tokenizer, ask
         self.marks = Marks.of(tokenizer, model.decoder_start)
 
     @property
@@ -66,9 +65,10 @@ class Translator:
         """The most tokens of a text, beside its marks, that the model can read or write."""
         return (self.model.max_length or 10**9) - self.marks.room
 
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+    def encode(self, texts: Sequence[str], ask: str | None = None) -> list[list[int]]:
         """Sources as the model reads them, without their marks."""
-        return [self.asked + ids for ids in self.tokenizer.encode_batch(texts)]
+        asked = self.tokenizer.encode((self.ask if ask is None else ask).strip())
+        return [asked + ids for ids in self.tokenizer.encode_batch(texts)]
 
     def translate(
         self,
@@ -76,23 +76,25 @@ class Translator:
         options: SearchConfig,
         prefixes: Iterable[str] | None = None,
         window: int | None = None,
+        ask: str | None = None,
     ) -> Iterator[Translation]:
         """Translations in the order of the texts; texts may be endless. A prefix is how an output must begin.
 
-        `window` texts are read before the first is translated; 1 for a person who waits.
+        `window` texts are read before the first is translated; 1 for a person who waits. `ask` replaces the
+        translator's own.
         """
         numbered = enumerate(texts)
         begun = None if prefixes is None else iter(prefixes)
         while read := list(islice(numbered, window or WINDOW)):
             wishes = [] if begun is None else self.tokenizer.encode_batch(list(islice(begun, len(read))))
-            yield from self._window(read, options, wishes)
+            yield from self._window(read, options, wishes, ask)
 
     def _window(
-        self, window: list[tuple[int, str]], options: SearchConfig, wishes: list[list[int]]
+        self, window: list[tuple[int, str]], options: SearchConfig, wishes: list[list[int]], ask: str | None
     ) -> list[Translation]:
         texts = [text.strip() for _, text in window]
         marks, limit, forced = self.marks, self.limit, list(self.marks.opening)
-        read = self.encode(texts)
+        read = self.encode(texts, ask)
         ids = [row[:limit] for row in read]
         done = {place: Translation(text, "", 0.0, [], [], self) for place, text in enumerate(texts) if not text}
         todo = [place for place, text in enumerate(texts) if text]

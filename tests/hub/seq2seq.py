@@ -26,7 +26,6 @@ class Peer:
     """A kind of theirs: its layout, its special tokens and some shapes."""
 
     layout: Layout
-    kind: str
     config: str
     model: str
     pad: int
@@ -55,7 +54,7 @@ class Peer:
         """Our model from a folder that `save_pretrained` wrote."""
         read = read_folder(folder)
         assert read.model_type == self.layout.model_type
-        config = parse_model({"kind": self.kind, **self.layout.settings(read.config, read.weights)})
+        config = parse_model(self.layout.settings(read.config, read.weights))
         weights, unused, missing = self.layout.to_ours(read.weights, config.model_dump())
         assert (unused, missing) == ([], [])
         model = build(config, 0)
@@ -79,9 +78,9 @@ def _t5(layers: tuple[int, int], width: int, inner: int, heads: int, size: int, 
     }  # fmt: skip
 
 
-_BART = (BART, "bart", "BartConfig", "BartForConditionalGeneration", 1, 2, 2)
-_MARIAN = (MARIAN, "transformer", "MarianConfig", "MarianMTModel", 59, 0, 59)
-_T5 = ("t5", "T5Config", "T5ForConditionalGeneration", 0, 1, 0)
+_BART = (BART, "BartConfig", "BartForConditionalGeneration", 1, 2, 2)
+_MARIAN = (MARIAN, "MarianConfig", "MarianMTModel", 59, 0, 59)
+_T5 = ("T5Config", "T5ForConditionalGeneration", 0, 1, 0)
 _GATED = {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}
 PEERS = {
     "bart": Peer(*_BART, _bart((2, 2), 16, 24, 2)),

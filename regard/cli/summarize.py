@@ -1,0 +1,66 @@
+"""`regard summarize`: a long text made short; with a picture of what each word looked at."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.cli.inputs import files_of, lines_of
+from regard.errors import UserError
+
+
+def summarize(
+    run: Annotated[Path, typer.Argument(help="The folder of a trained run, or a Hugging Face folder.")],
+    text: Annotated[
+        list[str] | None,
+        typer.Argument(help="Texts, or text files: one text each; without either, standard input.", show_default=False),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write to this file instead.", show_default=False)] = None,
+    lines: Annotated[bool, typer.Option("--lines", help="Every line of the files is a text.")] = False,
+    attention: Annotated[Path | None, typer.Option(help="Draw attention: .svg, .png, .pdf; or .json.")] = None,
+    grid: Annotated[bool, typer.Option("--grid", help="Draw all layers and heads.")] = False,
+    beam: Annotated[int | None, typer.Option(help="Width of the beam; 1 = greedy.")] = None,
+    length_penalty: Annotated[float | None, typer.Option(help="Score / length ** penalty.")] = None,
+    no_repeat_ngram: Annotated[int | None, typer.Option(help="No n-gram of this size twice.")] = None,
+    min_length: Annotated[int | None, typer.Option(help="Fewest tokens.")] = None,
+    max_length: Annotated[int | None, typer.Option(help="Most tokens.")] = None,
+    ask: Annotated[str | None, typer.Option(help="Said before every text: 'summarize:'.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per text, with its score.")] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+    int8: Annotated[bool, typer.Option("--int8", help="Weights in 8 bits: faster, hardly worse (CPU).")] = False,
+) -> None:
+    """Summarise texts: one line of output for each."""
+    from regard.cli.output import output
+    from regard.cli.pictures import Picture
+    from regard.config import SearchConfig, validated
+    from regard.run import Run
+
+    opened = Run.load(run, device, "int8" if int8 else "float32")
+    wishes = {
+        "beam": beam, "length_penalty": length_penalty, "no_repeat_ngram": no_repeat_ngram, "min_length": min_length,
+        "max_length": max_length, "method": None if beam is None else "greedy" if beam == 1 else "beam",
+    }  # fmt: skip
+    given = {name: value for name, value in wishes.items() if value is not None}
+    search = validated(SearchConfig, {**opened.config.decode.model_dump(), **given}, "decode.")
+    files = files_of(text or [])
+    texts = map(_read, files) if files and not lines else lines_of(files, text or [])
+    picture = Picture(attention, grid=grid, single=not lines and len(text or []) == 1)
+    with output(out, files) as file:
+        for number, result in enumerate(opened.summarizer.summarize(texts, search, ask=ask), start=1):
+            if result.truncated:
+                print(f"warning: text {number}: too long for the model, only its beginning was read", file=sys.stderr)
+            row = {"text": result.source, "summary": result.text, "score": result.score}
+            print(json.dumps(row, ensure_ascii=False) if as_json else result.text, file=file, flush=True)
+            if result.target_ids and picture.wanted(number):
+                picture.draw(result.attention, number)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf8")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: is not UTF-8 text ({error.reason})") from None

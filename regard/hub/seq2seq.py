@@ -1,0 +1,121 @@
+"""Published encoder-decoders as trained models of ours, and back: weights, tokenizer, and how outputs are searched for.
+
+config.json              -> settings of the model, the token before the first
+generation_config.json   -> `decode`: beams, lengths, what may not repeat
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+from tokenizers import processors
+
+from regard.data.subwords import open_tokenizer
+from regard.data.tokenizers import Tokenizer
+from regard.errors import UserError
+from regard.hub.bart import BART
+from regard.hub.folder import Folder, write_folder
+from regard.hub.layout import Layout
+from regard.hub.marian import MARIAN
+from regard.hub.t5 import T5, T5_GATED
+from regard.models import parse_model
+from regard.tasks import settings_of
+from regard.tasks.marks import Marks
+from regard.tasks.saved import Saved
+
+ARCHITECTURES = {
+    "bart": "BartForConditionalGeneration",
+    "t5": "T5ForConditionalGeneration",
+    "marian": "MarianMTModel",
+}
+_DECODE = {
+    "beam": "num_beams",
+    "length_penalty": "length_penalty",
+    "no_repeat_ngram": "no_repeat_ngram_size",
+    "min_length": "min_length",
+    "max_length": "max_length",
+}
+
+
+def open_seq2seq(folder: Folder) -> Saved:
+    layout = {
+        "bart": BART,
+        "marian": MARIAN,
+        "t5": T5_GATED if folder.config.get("feed_forward_proj") == "gated-gelu" else T5,
+    }[folder.model_type]
+    model = parse_model(layout.settings(folder.config, folder.weights))
+    weights, unused, missing = layout.to_ours(folder.weights, model.model_dump())
+    if missing:
+        raise UserError(f"{folder.path}: weights are missing: {', '.join(missing[:5])}")
+    values: dict[str, Any] = {"task": "translate", "model": model.model_dump(), "decode": _decode(folder)}
+    if (most := getattr(model, "max_length", None)) is not None:
+        values["data"] = {"max_length": most - 2}
+    config, _ = settings_of([("config.json", values)])
+    notes = (f"{folder.path}: not used: {', '.join(unused)}",) if unused else ()
+    text = open_tokenizer(folder.path)
+    return Saved(folder.path, config, weights, text, {"any_text": True}, notes=notes)
+
+
+def export_seq2seq(saved: Saved, out: Path) -> None:
+    config, tokenizer = saved.config, saved.tokenizer
+    ours = config.model.model_dump()
+    layout = _layout(ours)
+    marks = Marks.of(tokenizer, ours["decoder_start"])
+    table = next(
+        weight for name, weight in saved.weights.items() if name in ("words.weight", "target_embedding.weight")
+    )
+    ours |= {"vocabulary": len(table), "pad": marks.pad, "decoder_start": marks.start}
+    tokens = {
+        "pad_token_id": marks.pad,
+        "eos_token_id": marks.end,
+        "bos_token_id": tokenizer.special.begin,
+        "decoder_start_token_id": marks.start,
+        "forced_bos_token_id": marks.opening[0] if marks.opening else None,
+        "forced_eos_token_id": None,
+    }
+    theirs = {"architectures": [ARCHITECTURES[layout.model_type]], "dtype": "float32", **layout.config(ours), **tokens}
+    write_folder(out, theirs, layout.to_theirs(saved.weights, ours))
+    decode = config.decode
+    search: dict[str, Any] = {name: getattr(decode, setting) for setting, name in _DECODE.items()}
+    search |= {"num_beams": decode.beam if decode.method == "beam" else 1, "do_sample": decode.method == "sample"}
+    search |= {"bad_words_ids": [[token] for token in marks.never], "max_length": (decode.max_length or 511) + 1}
+    _write_json(out / "generation_config.json", {**tokens, **search})
+    _write_tokenizer(tokenizer, marks, out)
+
+
+def _layout(ours: Mapping[str, Any]) -> Layout:
+    if ours["kind"] == "t5":
+        return T5_GATED if ours["gated"] else T5
+    return BART if ours["kind"] == "bart" else MARIAN
+
+
+def _decode(folder: Folder) -> dict[str, Any]:
+    """Older folders say in config.json what newer ones say in a file of its own. Their lengths count the start."""
+    path = folder.path / "generation_config.json"
+    said = {**folder.config, **(json.loads(path.read_text(encoding="utf8")) if path.is_file() else {})}
+    found = {setting: said[name] for setting, name in _DECODE.items() if said.get(name)}
+    found |= {name: max(1, found[name] - 1) for name in ("min_length", "max_length") if name in found}
+    return {**found, "method": "beam" if found.get("beam", 1) > 1 else "greedy"}
+
+
+def _write_tokenizer(tokenizer: Tokenizer, marks: Marks, out: Path) -> None:
+    """Theirs must put the end mark behind a text by itself."""
+    inner = tokenizers.Tokenizer.from_str(tokenizer.inner.to_str())
+    names = {role: inner.id_to_token(number) for role, number in vars(tokenizer.special).items() if number is not None}
+    if inner.post_processor is None:
+        end = inner.id_to_token(marks.end)
+        inner.post_processor = processors.TemplateProcessing(
+            single=f"$A {end}", pair=f"$A $B {end}", special_tokens=[(end, marks.end)]
+        )
+    inner.save(str(out / "tokenizer.json"))
+    roles = {"pad": "pad_token", "unknown": "unk_token", "begin": "bos_token", "end": "eos_token", "mask": "mask_token"}
+    named = {theirs: names[role] for role, theirs in roles.items() if role in names}
+    _write_json(out / "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", **named})
+
+
+def _write_json(path: Path, values: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf8")
