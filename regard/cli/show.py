@@ -42,6 +42,7 @@ def score_table(scores: Mapping[str, Mapping[str, Any]]) -> Table:
 
 NEXT = {
     "language": 'regard generate {run} "..." --temperature 0.8',
+    "denoise": "regard train summarize articles.jsonl --from {run} --out runs/fine",
     "summarize": "regard summarize {run} article.txt --attention attention.svg",
     "translate": 'regard translate {run} "..." --attention attention.svg',
     "classify": 'regard classify {run} "..."',

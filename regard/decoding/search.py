@@ -43,6 +43,7 @@ class Limits:
     said: Sequence[Sequence[int]] = ()  # tokens before the output that a repetition penalty counts too
     allowed: Callable[[Sequence[int]], Sequence[int]] | None = None  # which tokens may follow an output so far
     stop: Callable[[Sequence[int]], bool] | None = None  # whether an output is complete without an end mark
+    opening: Sequence[int] = ()  # marks that every output begins with; they cost nothing
 
     def beginnings(self, sentences: int) -> list[int]:
         return [self.begin] * sentences if isinstance(self.begin, int) else list(self.begin)
@@ -96,6 +97,11 @@ def constrain(
     `sentences` says whose row each is.
     """
     done = history.shape[1]
+    if done < len(limits.opening):
+        log_probs.fill_(float("-inf"))[:, limits.opening[done]] = 0.0
+        return log_probs
+    done -= len(limits.opening)
+    history = history[:, len(limits.opening) :]
     forced = {}  # the next token of a prefix, and its log-probability
     for row, sentence in enumerate(sentences):
         for token in limits.prefix(sentence)[done : done + 1]:

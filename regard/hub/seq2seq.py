@@ -51,12 +51,13 @@ def open_seq2seq(folder: Folder) -> Saved:
     weights, unused, missing = layout.to_ours(folder.weights, model.model_dump())
     if missing:
         raise UserError(f"{folder.path}: weights are missing: {', '.join(missing[:5])}")
-    values: dict[str, Any] = {"task": "translate", "model": model.model_dump(), "decode": _decode(folder)}
+    text = open_tokenizer(folder.path)
+    marks = Marks.of(text, model.model_dump()["decoder_start"])
+    values: dict[str, Any] = {"task": "translate", "model": model.model_dump(), "decode": _decode(folder, marks)}
     if (most := getattr(model, "max_length", None)) is not None:
         values["data"] = {"max_length": most - 2}
     config, _ = settings_of([("config.json", values)])
     notes = (f"{folder.path}: not used: {', '.join(unused)}",) if unused else ()
-    text = open_tokenizer(folder.path)
     return Saved(folder.path, config, weights, text, {"any_text": True}, notes=notes)
 
 
@@ -82,7 +83,12 @@ def export_seq2seq(saved: Saved, out: Path) -> None:
     decode = config.decode
     search: dict[str, Any] = {name: getattr(decode, setting) for setting, name in _DECODE.items()}
     search |= {"num_beams": decode.beam if decode.method == "beam" else 1, "do_sample": decode.method == "sample"}
-    search |= {"bad_words_ids": [[token] for token in marks.never], "max_length": (decode.max_length or 511) + 1}
+    first = 1 + len(marks.opening)
+    search |= {
+        "min_length": decode.min_length and decode.min_length + first,
+        "max_length": (decode.max_length or 511) + first,
+    }
+    search["bad_words_ids"] = [[token] for token in marks.never] or None
     _write_json(out / "generation_config.json", {**tokens, **search})
     _write_tokenizer(tokenizer, marks, out)
 
@@ -93,12 +99,15 @@ def _layout(ours: Mapping[str, Any]) -> Layout:
     return BART if ours["kind"] == "bart" else MARIAN
 
 
-def _decode(folder: Folder) -> dict[str, Any]:
-    """Older folders say in config.json what newer ones say in a file of its own. Their lengths count the start."""
+def _decode(folder: Folder, marks: Marks) -> dict[str, Any]:
+    """Older folders say in config.json what newer ones say in a file of its own. Their lengths count the marks before
+    the text."""
     path = folder.path / "generation_config.json"
     said = {**folder.config, **(json.loads(path.read_text(encoding="utf8")) if path.is_file() else {})}
     found = {setting: said[name] for setting, name in _DECODE.items() if said.get(name)}
-    found |= {name: max(1, found[name] - 1) for name in ("min_length", "max_length") if name in found}
+    found |= {
+        name: max(1, found[name] - 1 - len(marks.opening)) for name in ("min_length", "max_length") if name in found
+    }
     return {**found, "method": "beam" if found.get("beam", 1) > 1 else "greedy"}
 
 

@@ -10,6 +10,7 @@ from regard.tasks.answer import Answer
 from regard.tasks.base import Task
 from regard.tasks.choose import Choose
 from regard.tasks.classify import Classify
+from regard.tasks.denoise import Denoise
 from regard.tasks.image import Image
 from regard.tasks.language import LanguageModelling
 from regard.tasks.masked import Masked
@@ -21,6 +22,7 @@ TASKS: dict[str, type[Task]] = {
     "translate": Translate,
     "language": LanguageModelling,
     "summarize": Summarize,
+    "denoise": Denoise,
     "classify": Classify,
     "tag": Tag,
     "answer": Answer,

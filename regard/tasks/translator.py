@@ -93,7 +93,7 @@ class Translator:
         self, window: list[tuple[int, str]], options: SearchConfig, wishes: list[list[int]], ask: str | None
     ) -> list[Translation]:
         texts = [text.strip() for _, text in window]
-        marks, limit, forced = self.marks, self.limit, list(self.marks.opening)
+        marks, limit, opening = self.marks, self.limit, len(self.marks.opening)
         read = self.encode(texts, ask)
         ids = [row[:limit] for row in read]
         done = {place: Translation(text, "", 0.0, [], [], self) for place, text in enumerate(texts) if not text}
@@ -104,9 +104,10 @@ class Translator:
             limits = Limits(
                 begin=marks.start,
                 end=marks.end,
-                lengths=[len(forced) + min(options.max_length or 10 + 2 * len(ids[place]), limit) for place in places],
+                lengths=[opening + min(options.max_length or 10 + 2 * len(ids[place]), limit) for place in places],
                 never=marks.never,
-                prefixes=[forced + (wishes[place] if wishes else []) for place in places] if forced or wishes else (),
+                prefixes=[wishes[place] for place in places] if wishes else (),
+                opening=marks.opening,
                 numbers=[window[place][0] for place in places],
             )
             source = marks.sources([ids[place] for place in places]).to(self.device)
@@ -114,7 +115,7 @@ class Translator:
                 found = [
                     Translation(
                         texts[place], self.tokenizer.decode(one.ids).strip(), one.score, ids[place],
-                        one.ids[len(forced) :], self, truncated=len(read[place]) > len(ids[place]),
+                        one.ids[opening:], self, truncated=len(read[place]) > len(ids[place]),
                     )
                     for one in best
                 ]  # fmt: skip

@@ -33,11 +33,11 @@ class Peer:
     start: int
     shape: dict[str, Any]
 
-    def random(self, seed: int = 0, spread: float = 0.1) -> Any:
+    def random(self, seed: int = 0, spread: float = 0.1, vocabulary: int = VOCABULARY) -> Any:
         torch.manual_seed(seed)
         given = {"pad_token_id": self.pad, "eos_token_id": self.end, "decoder_start_token_id": self.start}
         config = getattr(transformers, self.config)(
-            vocab_size=VOCABULARY, forced_eos_token_id=None, attn_implementation="eager", **given, **self.shape
+            vocab_size=vocabulary, forced_eos_token_id=None, attn_implementation="eager", **given, **self.shape
         )
         peer = getattr(transformers, self.model)(config).eval()
         with torch.no_grad():
