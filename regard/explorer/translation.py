@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 from regard.config import SearchConfig
-from regard.data.tokenizers import BOS, EOS, PAD, SPECIALS
+from regard.data.tokenizers import SPECIALS
 from regard.decoding import Limits, Trace, beam
 from regard.explorer.scene import TOKENS, Scene, Subject, Wish, too_long
 from regard.explorer.steps import told_steps
 from regard.inference.silence import without
 from regard.nn.layers import Stack
 from regard.nn.record import Axis, Recording
-from regard.tasks.translator import Translator, make_batch, source_tensor
+from regard.tasks.translator import Translator
 
 
 class Translated(Scene):
@@ -27,26 +27,27 @@ class Translated(Scene):
     def __init__(self, translator: Translator, text: str, options: SearchConfig, forced: tuple[int, ...]) -> None:
         self.translator, self.forced = translator, forced
         self.model, self.tokenizer = model, tokenizer = translator.model, translator.tokenizer
-        read = tokenizer.encode(text)
-        limit = min(model.max_length or TOKENS, TOKENS)
+        (read,), marks = translator.encode([text]), translator.marks
+        limit = min(translator.limit, TOKENS - marks.room)
         if len(read) > TOKENS:
             raise too_long(len(read))
-        self.source = read[: limit - 1]
+        self.source = read[:limit]
         if len(read) > len(self.source):
-            self.note = f"Only the first {limit - 1:,} of {len(read):,} tokens were read: the model takes no more."
+            self.note = f"Only the first {limit:,} of {len(read):,} tokens were read: the model takes no more."
         self.trace: Trace = []
         self.target: list[int] = []
         self.score = None
         if self.source:
-            most = min(options.max_length or 10 + 2 * len(self.source), limit - 1)
-            limits = Limits(BOS, EOS, [max(most, len(forced) + 1)], (PAD, BOS), [list(forced)])
+            opening = len(marks.opening)
+            most = opening + max(min(options.max_length or 10 + 2 * len(self.source), limit), len(forced) + 1)
+            limits = Limits(marks.start, marks.end, [most], marks.never, [list(forced)], opening=marks.opening)
             best = beam(model, self._source, options, limits, self.trace)[0][0]
-            self.target, self.score = best.ids, best.score
+            self.target, self.score = best.ids[opening:], best.score
         self.output = tokenizer.decode(self.target)
 
     @property
     def _source(self) -> Tensor:
-        return source_tensor([self.source]).to(self.translator.device)
+        return self.translator.marks.sources([self.source]).to(self.translator.device)
 
     @torch.inference_mode()
     def replay(self, recording: Recording) -> None:
@@ -54,7 +55,7 @@ class Translated(Scene):
             self._hidden(recording)
 
     def _hidden(self, recording: Recording | None) -> Tensor:
-        batch = make_batch([self.source], [self.target]).to(self.translator.device)
+        batch = self.translator.marks.batch([self.source], [self.target]).to(self.translator.device)
         hidden: Tensor = self.model(batch.source, batch.target[:, :-1], record=recording)
         return hidden  # (1, T, M)
 
@@ -71,9 +72,11 @@ class Translated(Scene):
         """The likeliest tokens of each step of the output, and the tree of the search."""
         if not self.source:
             return {"steps": [], "tree": []}
-        log_probs = torch.log_softmax(self.model.output(self._hidden(None)[0]).float(), dim=-1)  # (T, V)
-        log_probs[:, [PAD, BOS]] = float("-inf")
-        return told_steps(log_probs, [*self.target, EOS], len(self.forced), self.trace, self.tokenizer)
+        marks = self.translator.marks
+        hidden = self._hidden(None)[0, len(marks.opening) :]
+        log_probs = torch.log_softmax(self.model.output(hidden).float(), dim=-1)  # (T, V)
+        log_probs[:, list(marks.never)] = float("-inf")
+        return told_steps(log_probs, [*self.target, marks.end], len(self.forced), self.trace, self.tokenizer)
 
 
 class Translations(Subject):

@@ -187,8 +187,8 @@ class Denoise(Task):
     def _forced(self, model: nn.Module, batches: Sequence[Batch]) -> Forced:
         assert isinstance(model, EncoderDecoder), "settled with the task"
         total = Forced()
-        for batch in batches:
-            batch = batch.to(next(model.parameters()).device)
+        for held in batches:
+            batch = held.to(next(model.parameters()).device)
             answers = batch.target[:, 1:]
             real = answers != self.around.pad
             logits = model.output(model(batch.source, batch.target[:, :-1])[real]).float()  # (N, V)

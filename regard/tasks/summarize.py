@@ -96,7 +96,7 @@ class Summarize(Task):
     def __init__(self, config: Config, examples: Examples[Article], tokenizer: Tokenizer) -> None:
         self.config, self.examples, self.tokenizer = config, examples, tokenizer
         self.options = _options(config)
-        self.marks = Marks.of(tokenizer, getattr(config.model, "decoder_start", None))
+        self.around = Marks.of(tokenizer, getattr(config.model, "decoder_start", None))
 
     @classmethod
     def predictor(cls, saved: Saved, model: nn.Module) -> Summarizer:
@@ -151,15 +151,15 @@ class Summarize(Task):
 
     @cached_property
     def lengths(self) -> NDArray[np.int32]:
-        return np.array([[len(text), len(summary)] for text, summary in self.rows], np.int32) + self.marks.room
+        return np.array([[len(text), len(summary)] for text, summary in self.rows], np.int32) + self.around.room
 
     def batch(self, rows: Sequence[int] | NDArray[np.int64], seed: int) -> Batch:
         chosen = [self.rows[row] for row in rows]
-        return self.marks.batch([text for text, _ in chosen], [summary for _, summary in chosen])
+        return self.around.batch([text for text, _ in chosen], [summary for _, summary in chosen])
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         model = as_encoder_decoder(model, self.tokenizer)
-        return target_loss(model, batch, self.marks.pad, self.config.train.label_smoothing)
+        return target_loss(model, batch, self.around.pad, self.config.train.label_smoothing)
 
     @torch.no_grad()
     def validate(self, model: nn.Module, share: Share) -> Validation:

@@ -50,7 +50,7 @@ class Translate(Task):
 
     def __init__(self, config: Config, data: Prepared) -> None:
         self.config, self.data, self.options = config, data, _options(config)
-        self.marks = Marks.of(data.tokenizer, getattr(config.model, "decoder_start", None))
+        self.around = Marks.of(data.tokenizer, getattr(config.model, "decoder_start", None))
         self.asked = data.tokenizer.encode(self.options.ask.strip())
 
     @classmethod
@@ -95,18 +95,18 @@ class Translate(Task):
 
     @property
     def lengths(self) -> NDArray[np.int32]:
-        return self.data.train.lengths + (self.marks.room + np.array([len(self.asked), 0], np.int32))
+        return self.data.train.lengths + (self.around.room + np.array([len(self.asked), 0], np.int32))
 
     def batch(self, rows: Sequence[int] | NDArray[np.int64], seed: int) -> Batch:
         read = self.data.train.rows(rows)
         sources = (
             [np.append(np.array(self.asked, np.int64), row) for row in read["source"]] if self.asked else read["source"]
         )
-        return self.marks.batch(sources, read["target"])
+        return self.around.batch(sources, read["target"])
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         model = as_encoder_decoder(model, self.data.tokenizer)
-        return target_loss(model, batch, self.marks.pad, self.config.train.label_smoothing)
+        return target_loss(model, batch, self.around.pad, self.config.train.label_smoothing)
 
     @torch.no_grad()
     def validate(self, model: nn.Module, share: Share) -> Validation:

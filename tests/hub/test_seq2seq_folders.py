@@ -153,5 +153,5 @@ def test_what_has_no_published_form_is_refused(tmp_path: Path) -> None:
     train("translate", [str(pairs)], out=tmp_path / "run", settings=settings)
     with pytest.raises(UserError, match=r"model\.norm = 'pre': cannot be written as marian, which has 'post'"):
         export(regard.load(tmp_path / "run").saved, tmp_path / "out")
-    with pytest.raises(UserError, match="task .translate., it cannot summarize"):
+    with pytest.raises(UserError, match=r"task .translate., it cannot summarize"):
         regard.load(tmp_path / "run").summarize("a", SearchConfig())
