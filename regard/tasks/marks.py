@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 import numpy as np
 import torch
@@ -47,8 +48,8 @@ class Marks:
             raise UserError("the tokenizer has no token that ends a text (such as </s>): it cannot serve this task")
         padding = end if special.pad is None else special.pad
         begin = padding if special.begin is None else special.begin
-        around: list[int] = tokenizer.inner.encode("").ids
-        before = around[: around.index(end)] if end in around else around
+        some = tokenizer.inner.encode("a")
+        before = [token for token, _ in takewhile(lambda one: one[1], zip(some.ids, some.special_tokens_mask, strict=True))]
         return cls(padding, begin if start is None else start, end, tuple(before))
 
     @property

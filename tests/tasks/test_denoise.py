@@ -21,7 +21,7 @@ TEXT = "".join(
     for a in ("red", "big")
     for b in ("cat", "dog", "owl")
     for c in ("sun", "moon", "sea", "hill")
-)  # noqa: E501
+)
 SETTINGS = {
     "tokenizer.vocabulary": 300, "options.block": 24, "options.valid_share": 0.2, "model.encoder_layers": 1,
     "model.decoder_layers": 1, "model.width": 16, "model.inner": 16, "model.heads": 2, "train.batch_tokens": 200,
