@@ -49,7 +49,9 @@ class Marks:
         padding = end if special.pad is None else special.pad
         begin = padding if special.begin is None else special.begin
         some = tokenizer.inner.encode("a")
-        before = [token for token, _ in takewhile(lambda one: one[1], zip(some.ids, some.special_tokens_mask, strict=True))]
+        before = [
+            token for token, _ in takewhile(lambda one: one[1], zip(some.ids, some.special_tokens_mask, strict=True))
+        ]
         return cls(padding, begin if start is None else start, end, tuple(before))
 
     @property
