@@ -85,12 +85,7 @@ def side(name: str, folder: Path, kind: str) -> Work:
         model = transformers_model(folder)
         return {"inference": inference, "training": training}[kind](model, lambda seen: model(seen).logits)
     model = regard_model(folder)
-    if kind == "training":
-        return training(model, model)
-    from regard.inference import pack
-
-    packed = pack(model.eval())
-    return inference(packed, packed)
+    return {"inference": inference, "training": training}[kind](model, model)
 
 
 def answer() -> None:

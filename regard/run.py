@@ -57,7 +57,9 @@ class Run:
         saved = open_saved(Path(path))
         model = trained_model(saved)
         keep_freed_memory()
-        return cls(saved, pack(model.eval().to(pick_device(device)), weights))
+        model = model.eval().to(pick_device(device))
+        packs = task_named(saved.config.task).packs or weights != "float32"
+        return cls(saved, pack(model, weights) if packs else model)
 
     def __repr__(self) -> str:
         return f"Run({str(self.folder.path)!r}, task={self.config.task!r}, model={self.config.model.kind!r})"

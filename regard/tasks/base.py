@@ -95,6 +95,8 @@ class Task(ABC):
     """Tokens around an example that `data.max_length` does not count."""
     Options: ClassVar[type[Settings]] = Settings
     """The task's own settings: the section `options` of a config."""
+    packs: ClassVar[bool] = True
+    """Whether packed weights are faster (see `regard.inference`): not where hundreds of rows are multiplied at once."""
 
     @classmethod
     def check(cls, config: Config) -> None:

@@ -26,7 +26,6 @@ from regard.data.images_decode import Fit, Framing, Resample, as_tensor
 from regard.data.images_prepare import Images, Wishes, prepare_images
 from regard.data.prepare import Progress
 from regard.errors import UserError
-from regard.inference import pack
 from regard.models import build
 from regard.models.base import ImageEncoder
 from regard.models.vit import VitConfig
@@ -92,6 +91,7 @@ class Image(Task):
     default_model = "vit"
     unit = "images"
     Options = ImageOptions
+    packs = False
 
     def __init__(self, config: Config, data: Images) -> None:
         self.config, self.data = config, data
@@ -195,7 +195,7 @@ class Image(Task):
         return torch.stack(losses).mean()
 
     def validate(self, model: nn.Module, share: Share) -> Validation:
-        classifier = ImageClassifier(pack(model), self.facts)
+        classifier = ImageClassifier(model, self.facts)
         mine = self.data.rows["valid"][share.rank :: share.size]
         found = classifier.probabilities(self.data.pixels[mine]) if len(mine) else np.zeros((0, len(self.data.classes)))
         rows = np.concatenate([self.data.rows["valid"][rank :: share.size] for rank in range(share.size)])
@@ -213,7 +213,7 @@ class Image(Task):
         return {"test": Rows(self.data, rows)} if len(rows) else {}
 
     def test(self, model: nn.Module) -> dict[str, dict[str, Any]]:
-        classifier = ImageClassifier(pack(model), self.facts)
+        classifier = ImageClassifier(model, self.facts)
         return {name: classifier.evaluate(rows).scores for name, rows in self.tests.items()}
 
 
