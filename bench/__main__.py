@@ -25,6 +25,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from bench.decoder_sides import DECODERS
 from bench.peers import ctranslate2_folder, marian, of_marian
 from bench.shapes import DECODE, DECODE_VOCABULARY, LENGTH, PAIRS, TOKENS, TRAIN, TRAIN_VOCABULARY
 from bench.sides import SIDES
@@ -72,7 +73,7 @@ def installed(side: str) -> bool:
 def sides(work: str, folder: Path) -> Iterator[dict[str, Side]]:
     """One process for each side that is installed."""
     opened = {}
-    for name in filter(installed, SIDES[work]):
+    for name in filter(installed, {**SIDES, **DECODERS}[work]):
         command = [sys.executable, "-W", "ignore", "-m", "bench.sides", name, str(folder), work]
         pipe = subprocess.PIPE
         opened[name] = Side(

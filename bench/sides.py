@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from bench.decoder_sides import DECODERS
 from bench.shapes import (
     DECODE,
     DECODE_VOCABULARY,
@@ -194,7 +195,7 @@ SIDES: dict[str, dict[str, Callable[[Path], Work]]] = {
 
 def main() -> None:
     side, folder, work = sys.argv[1:]
-    do = SIDES[work][side](Path(folder))
+    do = {**SIDES, **DECODERS}[work][side](Path(folder))
     answers = sys.stdout
     sys.stdout = sys.stderr  # what libraries print is no answer
     for line in sys.stdin:

@@ -21,6 +21,7 @@ TINY = " --set model.width=16 --set model.inner=16"
 ONCE = " --overwrite --set train.validate_every=4 --set train.validate_sentences=3" + TINY
 SHORT = {
     "translate": ONCE + " --set train.steps=4 --set model.encoder_layers=1 --set model.decoder_layers=1",
+    "language": ONCE + " --set train.steps=4 --set options.block=32",
     "masked": ONCE + " --set train.steps=4 --set tokenizer.vocabulary=200",
 }
 FINE_TUNED = " --overwrite --set train.epochs=0.1"
@@ -39,6 +40,8 @@ def python_blocks(text: str) -> list[str]:
 def shortened(command: str) -> str:
     if not (training := re.match(r"regard train (\w+)", command)):
         return command
+    if "--model gpt" in command and training[1] == "translate":
+        return command + ONCE + " --set train.steps=4 --set model.layers=1"
     return command + SHORT.get(training[1], FINE_TUNED)
 
 
@@ -67,7 +70,7 @@ def _article(number: int, text: str) -> dict[str, object]:
     return {"title": str(number), "paragraphs": [{"context": text, "qas": questions}]}
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/guide.md", "docs/encoders.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/guide.md", "docs/encoders.md", "docs/gpt.md"])
 def test_every_command_runs(page: str, tmp_path: Path) -> None:
     text = (ROOT / page).read_text(encoding="utf8")
     write_examples(tmp_path)

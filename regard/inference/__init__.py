@@ -23,6 +23,9 @@ from regard.nn.layers import FeedForward, MultiHeadAttention, SelfAttention
 Weights = Literal["float32", "int8"]
 Model = TypeVar("Model", bound=nn.Module)
 
+LARGE = 2**26
+"""A model with so many weights keeps them in one layout only, the best for single rows."""
+
 
 def pack(model: Model, weights: Weights = "float32") -> Model:
     """A twin of `model` for inference. It shares what it did not pack; what it packed, it holds a copy of."""
@@ -35,8 +38,9 @@ def pack(model: Model, weights: Weights = "float32") -> Model:
         if weights == "int8":
             raise UserError("int8 needs PyTorch's FBGEMM kernels, which this build of PyTorch does not have")
         return model
+    large = sum(weight.numel() for weight in model.parameters()) >= LARGE
     with torch.no_grad():
-        return cast(Model, _twin(model.eval(), kinds[weights], {}))
+        return cast(Model, _twin(model.eval(), partial(kinds[weights], once=large), {}))
 
 
 def _twin(module: nn.Module, linear: MakeLinear, done: dict[nn.Module, nn.Module]) -> nn.Module:

@@ -27,8 +27,11 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
 
 
 @torch.no_grad()
-def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
-    """Fills the model; a name or a shape that does not fit is an error that lists them."""
+def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], path: Path, share: bool = False) -> None:
+    """Fills the model; a name or a shape that does not fit is an error that lists them.
+
+    With `share` the tensors become the weights, without a copy: for a model that will not be trained.
+    """
     own = dict(model.named_parameters())
     wrong = [f"missing {name}" for name in own if name not in tensors]
     wrong += [f"unknown {name}" for name in tensors if name not in own]
@@ -40,7 +43,10 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], path: Path) ->
     if wrong:
         raise UserError(f"{path}: the weights do not fit the model of config.yaml: {'; '.join(wrong[:5])}")
     for name, weight in own.items():
-        weight.copy_(tensors[name])
+        if share and tensors[name].dtype == weight.dtype and tensors[name].device == weight.device:
+            weight.data = tensors[name].contiguous()
+        else:
+            weight.copy_(tensors[name])
 
 
 @torch.no_grad()

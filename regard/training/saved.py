@@ -20,7 +20,7 @@ def trained_model(saved: Saved) -> nn.Module:
     """The model of what was saved, with its weights."""
     vocabulary = 0 if saved.text is None else len(saved.text)
     model = task_named(saved.config.task).build(saved.config, vocabulary, saved.facts)
-    load_weights(model, saved.weights, saved.path)
+    load_weights(model, saved.weights, saved.path, share=True)
     return model
 
 

@@ -120,11 +120,11 @@ def test_a_past_outgrows_its_first_buffer() -> None:
 @pytest.mark.parametrize("bias", [False, True])
 def test_linear_maps_equal_the_plain_product(rows: int, relu: bool, bias: bool) -> None:
     torch.manual_seed(0)
-    plain = torch.nn.Linear(24, 36, bias=bias)
+    plain = torch.nn.Linear(24, 37, bias=bias)
     inputs = torch.randn(rows, 1, 24)
     expected = plain(inputs).relu() if relu else plain(inputs)
-    for several in (False, True):
-        close(PackedLinear(plain.weight, plain.bias, relu, several)(inputs), expected)
+    for several, once in ((False, False), (True, False), (False, True), (True, True)):
+        close(PackedLinear(plain.weight, plain.bias, relu, several, once)(inputs), expected)
     rounded: Tensor = Int8Linear(plain.weight, plain.bias, relu)(inputs)
     assert (rounded - expected).abs().max() < 0.03 * expected.abs().max(), "8 bits and 7 bits: an error of a hundredth"
 
