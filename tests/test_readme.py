@@ -22,6 +22,8 @@ ONCE = " --overwrite --set train.validate_every=4 --set train.validate_sentences
 SHORT = {
     "translate": ONCE + " --set train.steps=4 --set model.encoder_layers=1 --set model.decoder_layers=1",
     "language": ONCE + " --set train.steps=4 --set options.block=32",
+    "summarize": ONCE + " --set train.steps=4",
+    "denoise": ONCE + " --set train.steps=4 --set tokenizer.vocabulary=300 --set options.block=16",
     "masked": ONCE + " --set train.steps=4 --set tokenizer.vocabulary=200",
 }
 FINE_TUNED = " --overwrite --set train.epochs=0.1"
@@ -55,6 +57,8 @@ def write_examples(folder: Path) -> None:
     files = {
         "sentences.txt": ["The cat sleeps.", "The dogs see a white cat."],
         "text.txt": [line for number, text in enumerate(texts) for line in (text, *([""] if number % 6 == 5 else []))],
+        "article.txt": texts[:4],
+        "articles.jsonl": [json.dumps({"source": texts[n : n + 3], "target": texts[n]}) for n in range(57)],
         "reviews.csv": ["text,label", *(f'"{text}",{number % 2}' for number, text in enumerate(texts))],
         "names.conll": [line for text in texts for line in (*(f"{word}\tO" for word in text.split()), "")],
         "choices.jsonl": [json.dumps({"context": text, "options": ["Yes.", "No."], "label": 0}) for text in texts],
@@ -70,7 +74,10 @@ def _article(number: int, text: str) -> dict[str, object]:
     return {"title": str(number), "paragraphs": [{"context": text, "qas": questions}]}
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/guide.md", "docs/encoders.md", "docs/gpt.md"])
+PAGES = ["README.md", "docs/guide.md", "docs/encoders.md", "docs/gpt.md", "docs/seq2seq.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_every_command_runs(page: str, tmp_path: Path) -> None:
     text = (ROOT / page).read_text(encoding="utf8")
     write_examples(tmp_path)
