@@ -163,3 +163,24 @@ def test_a_setting_that_ours_has_no_choice_for_is_refused() -> None:
         LLAMA.settings({"rope_parameters": {"rope_type": "llama3"}})
     with pytest.raises(UserError, match="activation_function = 'mish': must be one of 'relu'"):
         GPT2.settings({"activation_function": "mish"})
+
+
+STORIES = Path(__file__).parents[3] / "shared" / "data" / "stories15M"
+
+
+@pytest.mark.skipif(not STORIES.is_dir(), reason="the real weights are not beside the repository")
+@pytest.mark.parametrize("beam", [1, 3])
+def test_real_weights_tell_the_same_story(beam: int) -> None:
+    from regard.run import Run
+
+    peer = transformers.AutoModelForCausalLM.from_pretrained(STORIES, dtype=torch.float32).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(STORIES)
+    prompt, new = "Once upon a time", 60
+    ids = tokenizer(prompt, return_tensors="pt").input_ids
+    theirs = peer.generate(
+        ids, num_beams=beam, do_sample=False, max_new_tokens=new, early_stopping=False, pad_token_id=0
+    )[0].tolist()  # fmt: skip
+    options = SearchConfig(method="greedy" if beam == 1 else "beam", beam=beam, max_length=new)
+    (ours,) = Run.load(STORIES).generate(prompt, options)
+    assert [*ours.prompt_ids, *ours.ids] == theirs
+    assert prompt + ours.text == tokenizer.decode(theirs, skip_special_tokens=True)

@@ -106,3 +106,18 @@ def test_a_source_too_long_for_the_model_is_cut_and_told() -> None:
     )
     assert (short.truncated, long.truncated) == (False, True)
     assert len(long.source_ids) == 63
+
+
+def test_a_decoder_shows_source_and_target_as_one() -> None:
+    """Its prompt is the source: every token of either sees what stands before it, whoever shares the batch."""
+    tokenizer = Tokenizer.train([" ".join(WORDS)] * 2, kind="word", vocabulary=23)
+    decoder = Translator(small_model("gpt"), tokenizer)
+    found = list(decoder.translate(["w1 w2 w3", "w4"], SearchConfig(method="greedy", max_length=5)))
+    several = list(decoder.replay([one.source_ids for one in found], [one.target_ids for one in found], Recording()))
+    for one, shared in zip(found, several, strict=True):
+        tokens = [*one.source.split(), "</s>", "<s>", *tokenizer.tokens(one.target_ids)]
+        heads = one.attention["decoder.1.self"]
+        assert heads.keys.tokens == heads.queries.tokens == tokens
+        np.testing.assert_allclose(heads.weights.sum(axis=-1), 1, atol=1e-5)
+        assert not np.triu(heads.mean(), 1).any()
+        np.testing.assert_allclose(shared["decoder.1.self"].weights, heads.weights, atol=1e-5)
