@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,11 +14,11 @@ import typer
 from regard.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from regard.run import Run
-    from regard.tasks.base import Predictor
+    from regard.tasks.base import Evaluation, Predictor
 
 
 def evaluate(
@@ -31,6 +32,9 @@ def evaluate(
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case.")] = False,
     beam: Annotated[int | None, typer.Option(help="Width of the beam; 1 is greedy.")] = None,
     by_length: Annotated[bool, typer.Option("--by-length", help="BLEU of short and of long sentences too.")] = False,
+    stride: Annotated[
+        int | None, typer.Option(help="Language models: tokens predicted from one context.", show_default=False)
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Write each sentence, its output and its BLEU (JSONL).", show_default=False)
     ] = None,
@@ -57,7 +61,8 @@ def evaluate(
 
     opened = Run.load(run, device, "int8" if int8 else "float32")
     if isinstance(opened.predictor, Predictor):
-        _score(opened, opened.predictor, files or [], columns, out, worst, as_json)
+        score = opened.predictor.evaluate if stride is None else partial(opened.generator.evaluate, stride=stride)
+        _score(opened, opened.predictor, score, files or [], columns, out, worst, as_json)
         return
     if not isinstance(opened.predictor, Translator):
         _score_again(opened, files or [], as_json)
@@ -96,6 +101,7 @@ def evaluate(
 def _score(
     run: Run,
     predictor: Predictor,
+    score: Callable[[Sequence[Any]], Evaluation],
     files: list[str],
     columns: str | None,
     out: Path | None,
@@ -122,7 +128,7 @@ def _score(
     scores = {}
     with output(out, [Path(file) for file in files]) as file:
         for name, examples in sets.items():
-            found = predictor.evaluate(examples)
+            found = score(examples)
             scores[name] = found.scores
             if worst:
                 draw_worst(examples, found.rows, worst)

@@ -158,13 +158,13 @@ class LanguageModelling(Task):
 
     @property
     def tests(self) -> Mapping[str, Sequence[Stream]]:
-        return {name: [stream] for name, stream in self.data.tests.items()}
+        """The files that were given for it; without any, the text that was held out to choose the weights by."""
+        return {name: [stream] for name, stream in self.data.tests.items()} or {"valid": [self.data.valid]}
 
     def test(self, model: nn.Module) -> dict[str, dict[str, Any]]:
         facts = self.facts
         generator = Generator(_decoder(model), self.data.tokenizer, self.block, facts["before"], facts["blank"])
-        streams = self.tests or {"valid": [self.data.valid]}
-        return {name: generator.evaluate(stream).scores for name, stream in streams.items()}
+        return {name: generator.evaluate(stream).scores for name, stream in self.tests.items()}
 
     def _blocks(self, stream: Stream, begins: NDArray[np.int64], length: int) -> Blocks:
         ids = torch.from_numpy(stream.blocks(begins, length + 1))

@@ -79,6 +79,8 @@ def test_the_command_line_writes_and_scores(run: Path, text: Path) -> None:
     assert json.loads(several[0])["prompt"] == "the"
     scores = json.loads(ask("evaluate", str(run), str(text), "--json"))["text.txt"]
     assert scores["perplexity"] == pytest.approx(np.exp(scores["loss"]))
+    near = json.loads(ask("evaluate", str(run), "--stride", "1", "--json"))["valid"]
+    assert near["loss"] <= json.loads(ask("evaluate", str(run), "--json"))["valid"]["loss"] + 0.05
     result = CliRunner().invoke(app, ["generate", str(run), "the", "--temperature", "0"])
     assert "decode.temperature" in str(result.exception)
 
