@@ -29,3 +29,22 @@ def test_an_unknown_name_offers_the_nearest() -> None:
         named("rnn-atention")
     with pytest.raises(UserError, match=r"model.kind = 'lstm': unknown"):
         parse_model({"kind": "lstm"})
+
+
+@pytest.mark.parametrize(
+    ("name", "millions"),
+    [
+        ("gpt-124m", 124.4), ("gpt-355m", 354.8), ("gpt-774m", 774.0), ("gpt-1.5b", 1557.6),
+        ("gpt-3-125m", 125), ("gpt-3-350m", 350), ("gpt-3-760m", 760), ("gpt-3-1.3b", 1320), ("gpt-3-2.7b", 2650),
+        ("gpt-3-6.7b", 6660), ("gpt-3-13b", 12_850), ("gpt-3-175b", 174_600),
+    ],
+)  # fmt: skip
+def test_gpt_sizes_are_the_papers(name: str, millions: float) -> None:
+    """GPT-2's published weights, and Brown 2020, table 2.1; both have 50,257 tokens."""
+    assert parameters(name, 50_257) / 1e6 == pytest.approx(millions, rel=0.02 if "gpt-3" in name else 0.001)
+
+
+def test_gpt_1_and_the_small_llamas_are_the_published() -> None:
+    assert parameters("gpt-1", 40_478) / 1e6 == pytest.approx(116.5, rel=0.001)
+    assert parameters("llama-15m", 32_000) / 1e6 == pytest.approx(15.2, rel=0.003)
+    assert parameters("llama-135m", 49_152) / 1e6 == pytest.approx(134.5, rel=0.001)
