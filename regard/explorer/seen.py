@@ -16,10 +16,12 @@ import numpy as np
 from regard.errors import UserError, nearest
 from regard.explorer.patterns import Pattern, patterns
 from regard.explorer.scene import Scene
-from regard.nn.record import AttentionRecord, Heads, Recording, Weights
+from regard.nn.record import Heads, Recording, Weights
 
 HOLD = 96 * 2**20
 """Bytes of weights that are kept of one scene."""
+SHORT = 128
+"""Tokens up to which nobody needs to ask how large a record will be."""
 SCENES = 6
 """Scenes that are kept, the latest."""
 THUMBNAIL = 48
@@ -31,11 +33,11 @@ class Seen:
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
-        first = scene.record(Recording(rows=[0]))
+        self._whole = scene.record(Recording()) if scene.longest <= SHORT else None
+        first = self._whole or scene.record(Recording(rows=[0]))
         self.heads = {site: held.numbers for site, held in first.sites.items()}
         count = sum(map(len, self.heads.values()))
-        self._whole: AttentionRecord | None = None
-        if count * scene.longest**2 * 4 <= HOLD:
+        if self._whole is None and count * scene.longest**2 * 4 <= HOLD:
             self._whole = scene.record(Recording())
         self._one: tuple[str, Heads] | None = None
         self._patterns: dict[str, list[Pattern]] = {}

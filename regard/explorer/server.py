@@ -167,8 +167,8 @@ def app(paths: Sequence[Path], token: str | None = None, hosts: Sequence[str] = 
         return _bytes(explorer.ask(wish, lambda seen: seen.matrix(wish.site, wish.head, wish.unit)))
 
     @api.post("/api/thumbnails")
-    def thumbnails(wish: OneSite) -> Response:
-        return _bytes(explorer.ask(wish, lambda seen: seen.thumbnails(wish.site)))
+    def thumbnails(wish: Look) -> Response:
+        return _bytes(*explorer.ask(wish, lambda seen: [seen.thumbnails(site) for site in seen.heads]))
 
     @api.post("/api/inside")
     def one_pair(wish: OnePair) -> Any:
@@ -228,10 +228,11 @@ def _file(name: str) -> Response:
     return Response(path.read_bytes(), media_type=KINDS[path.suffix])
 
 
-def _bytes(matrix: np.ndarray[Any, Any]) -> Response:
-    shape = ",".join(map(str, matrix.shape))
-    body = np.ascontiguousarray(matrix, dtype="<f4").tobytes()
-    return Response(body, media_type="application/octet-stream", headers={"X-Shape": shape})
+def _bytes(*matrices: np.ndarray[Any, Any]) -> Response:
+    """One matrix, or several one after the other."""
+    shapes = ";".join(",".join(map(str, matrix.shape)) for matrix in matrices)
+    body = b"".join(np.ascontiguousarray(matrix, dtype="<f4").tobytes() for matrix in matrices)
+    return Response(body, media_type="application/octet-stream", headers={"X-Shape": shapes})
 
 
 def _explained(error: RequestValidationError) -> str:

@@ -71,6 +71,7 @@ def test_a_large_scene_is_recorded_site_by_site(transformer_run: Path, monkeypat
     scene = open_run(transformer_run).look(Wish(TEXT))
     whole = Seen(scene)
     monkeypatch.setattr("regard.explorer.seen.HOLD", 0)
+    monkeypatch.setattr("regard.explorer.seen.SHORT", 0)
     parts = Seen(scene)
     assert parts._whole is None
     assert parts.summary() == whole.summary()

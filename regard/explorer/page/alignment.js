@@ -43,10 +43,10 @@ async function draw(app) {
     for (const name of ["picker", "matrix", "pair"]) nodes[name].replaceChildren();
     return;
   }
-  numbers = await app.source.matrix(app.wish(), site, head, unit);
-  named = { queries: labels(axes.queries, unit), keys: labels(axes.keys, unit), heads: axes.heads };
   const several = scene.sites.length > 1 || axes.heads.length > 1;
-  const parts = await (several ? picker(app) : null);
+  const [received, parts] = await Promise.all([app.source.matrix(app.wish(), site, head, unit), several ? picker(app) : null]);
+  numbers = received;
+  named = { queries: labels(axes.queries, unit), keys: labels(axes.keys, unit), heads: axes.heads };
   nodes.toolbar.replaceChildren(
     h("span", { class: "what" }, h("strong", {}, siteTitle(site)), axes.heads.length > 1 || head === "rollout" ? ` · ${headTitle(head)}` : ""),
     h("span", { class: "space" }),

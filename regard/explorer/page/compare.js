@@ -13,9 +13,14 @@ function build(root) {
   root.append(nodes.both);
 }
 
+/** The runs that this one can be compared with: all that read text. */
+function likes(app) {
+  return app.runs.map((_, i) => i).filter((i) => i !== app.state.get().run && app.runs[i].task !== "image");
+}
+
 async function draw(app) {
   const { run, other, scale } = app.state.get();
-  const numbers = [run, other === run || other >= app.runs.length ? (run + 1) % app.runs.length : other];
+  const numbers = [run, likes(app).includes(other) ? other : likes(app)[0]];
   const columns = numbers.map(() => h("section", { class: "panel" }));
   nodes.both.replaceChildren(...columns);
   const found = await Promise.all(numbers.map(async (number) => {
@@ -30,7 +35,7 @@ async function draw(app) {
   sides = [];
   found.forEach((one, place) => {
     const about = app.runs[one.number];
-    const title = h("div", { class: "toolbar" }, place ? h("select", { "aria-label": "Compare with", onchange: (event) => app.state.set({ other: Number(event.target.value) }) }, app.runs.map((each, i) => (i === run ? "" : h("option", { value: i, selected: i === one.number }, each.name)))) : h("strong", {}, about.name), h("span", { class: "hint" }, about.model));
+    const title = h("div", { class: "toolbar" }, place ? h("select", { "aria-label": "Compare with", onchange: (event) => app.state.set({ other: Number(event.target.value) }) }, likes(app).map((i) => h("option", { value: i, selected: i === one.number }, app.runs[i].name))) : h("strong", {}, about.name), h("span", { class: "hint" }, about.model));
     if (one.error) { columns[place].replaceChildren(title, h("div", { class: "failure" }, one.error.message)); return; }
     const answer = h("p", { class: "comparison" }, h("bdi", { class: "output" }, one.scene.output || "nothing"), h("span", { class: "score figure" }, figure(one.scene.score, 3)));
     if (!one.site) { columns[place].replaceChildren(title, answer, emptyState(app)); return; }
@@ -62,7 +67,7 @@ function twin(words, place, others) {
 }
 
 export const compare = {
-  title: "Compare", available: (app) => app.runs.length > 1 && app.runs.every((run) => run.task !== "image"), redraws: true, build, draw,
+  title: "Compare", available: (app) => app.run().task !== "image" && likes(app).length > 0, redraws: true, build, draw,
   exports: () => (sides.length ? {
     drawings: sides.flatMap((side) => [side.lines.svg.cloneNode(true), side.grid.whole()]),
     numbers: sides.map((side) => ({ run: side.run, site: side.site, ...side.named, weights: rowsOf(side.matrix) })),

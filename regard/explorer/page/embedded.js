@@ -16,6 +16,6 @@ export function embedded(held) {
     about: async () => ({ runs: held.runs }),
     look: async (wish) => held.looks[wish.run],
     matrix: async (wish, site, head, unit) => find(`${wish.run}/${site}/${head}/${unit}`),
-    thumbnails: async (wish, site) => find(`${wish.run}/${site}/thumbnails`),
+    thumbnails: async (wish) => held.looks[wish.run].sites.map(({ site }) => find(`${wish.run}/${site}/thumbnails`)),
   };
 }

@@ -33,7 +33,8 @@ async function draw(app) {
   const { sort, off } = state.get();
   if (!scene.sites.length) { nodes.toolbar.replaceChildren(); nodes.large.replaceChildren(); nodes.grid.replaceChildren(emptyState(app)); shown = []; return; }
   const wish = app.wish();
-  const pictures = Object.fromEntries(await Promise.all(scene.sites.map(async (one) => [one.site, await app.source.thumbnails(wish, one.site)])));
+  const small = await app.source.thumbnails(wish);
+  const pictures = Object.fromEntries(scene.sites.map((one, place) => [one.site, small[place]]));
   const switches = app.source.decoding && app.run().verbs.includes("switch");
   nodes.toolbar.replaceChildren(h("label", {}, "Sort by ", h("select", { onchange: (event) => state.set({ sort: event.target.value }) },
     Object.entries(SORTS).map(([value, text]) => h("option", { value, selected: value === sort }, text)))), h("span", { class: "space" }),

@@ -118,34 +118,36 @@ export function drawLines({ keys, queries, matrix, width, captions: wanted, hear
     s("text", { x: 4, y: one ? head + top.height / 2 + 4 : 11 }, captions[0]), s("text", { x: 4, y: one ? low + bottom.height / 2 + 4 : height - 4 }, captions[1])) : null;
   const svg = sheet(width, height, "Lines between the words", shades, all, lit, above.group, below.group, figures, notes);
 
+  let touched = [];
+  /** Only what changes is touched, so that a hover stays cheap for any length: the other words fade by their group. */
   function mark({ query, key }) {
     lit.replaceChildren();
     figures.replaceChildren();
     shades.replaceChildren();
     const chosen = query >= 0 && query < rows ? "query" : key >= 0 && key < columns ? "key" : null;
     all.setAttribute("opacity", chosen ? 0.16 : 1);
-    const share = (side, place) => {
-      if (!chosen) return null;
-      if (chosen === "query") return side === "query" ? (place === query ? 1 : null) : weight(query, place);
-      return side === "key" ? (place === key ? 1 : null) : weight(place, key);
+    for (const label of touched) { label.setAttribute("fill", colours.text); label.removeAttribute("fill-opacity"); }
+    touched = [];
+    const light = (label, fill, opacity) => {
+      label.setAttribute("fill", fill);
+      label.setAttribute("fill-opacity", opacity);
+      touched.push(label);
     };
-    for (const [side, layout, nodes, offset] of [["key", top, above.nodes, head], ["query", bottom, below.nodes, low]]) {
-      nodes.forEach((node, place) => {
-        const self = chosen === side && place === (side === "query" ? query : key);
-        const given = share(side, place);
-        node.label.setAttribute("fill", self ? colours.accent : colours.text);
-        node.label.setAttribute("opacity", !chosen || self || given === null ? (chosen && !self && chosen === side ? 0.45 : 1) : 0.35 + 0.65 * Math.min(1, given * 2.5));
-        if (chosen && chosen !== side && given >= 0.02) {
-          const box = layout.boxes[place];
-          shades.append(s("rect", {
-            x: 4 + box.x - 5, y: offset + box.y - size * 0.8, width: box.w + 10, height: size * 1.5, rx: 4,
-            fill: colours.accent, "fill-opacity": (0.26 * Math.min(1, given)).toFixed(3),
-          }));
-          if (given >= 0.05) {
-            const y = side === "key" ? offset + box.y - size * 0.9 : offset + box.y + size * 1.02;
-            figures.append(s("text", { x: 4 + box.x + box.w / 2, y, fill: colours.accent, class: "figure" }, figure(given)));
-          }
-        }
+    for (const [side, layout, words, offset] of [["key", top, above, head], ["query", bottom, below, low]]) {
+      words.group.setAttribute("fill-opacity", chosen ? (chosen === side ? 0.45 : 0.35) : 1);
+      if (!chosen) continue;
+      if (chosen === side) { light(words.nodes[side === "query" ? query : key].label, colours.accent, 1); continue; }
+      layout.boxes.forEach((box, place) => {
+        const given = chosen === "query" ? weight(query, place) : weight(place, key);
+        if (given < 0.02) return;
+        light(words.nodes[place].label, colours.text, (0.35 + 0.65 * Math.min(1, given * 2.5)).toFixed(2));
+        shades.append(s("rect", {
+          x: 4 + box.x - 5, y: offset + box.y - size * 0.8, width: box.w + 10, height: size * 1.5, rx: 4,
+          fill: colours.accent, "fill-opacity": (0.26 * Math.min(1, given)).toFixed(3),
+        }));
+        if (given < 0.05) return;
+        const y = side === "key" ? offset + box.y - size * 0.9 : offset + box.y + size * 1.02;
+        figures.append(s("text", { x: 4 + box.x + box.w / 2, y, fill: colours.accent, class: "figure" }, figure(given)));
       });
     }
     if (chosen === "query") for (let k = 0; k < columns; k++) if (weight(query, k) >= 0.02) lit.append(stroke(query, k, colours.accent, 1.1));

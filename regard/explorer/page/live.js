@@ -24,6 +24,17 @@ async function numbers(response) {
   return { shape, data: new Float32Array(await response.arrayBuffer()) };
 }
 
+/** Several matrices that came one after the other. */
+async function several(response) {
+  const data = new Float32Array(await response.arrayBuffer());
+  let at = 0;
+  return response.headers.get("X-Shape").split(";").map((text) => {
+    const shape = text.split(",").map(Number), size = shape.reduce((product, one) => product * one, 1);
+    at += size;
+    return { shape, data: data.subarray(at - size, at) };
+  });
+}
+
 export function live() {
   const kept = new Map();
   let bytes = 0;
@@ -58,7 +69,7 @@ export function live() {
     about: async () => (await ask("/api/about")).json(),
     look: (wish) => json("/api/look", wish),
     matrix: (wish, site, head, unit) => matrix("/api/matrix", { ...wish, site, head: String(head), unit }),
-    thumbnails: (wish, site) => matrix("/api/thumbnails", { ...wish, site }),
+    thumbnails: (wish) => once(["thumbnails", wish], async () => several(await ask("/api/thumbnails", wish))),
     inside: (wish, site, head, query, key) => json("/api/inside", { ...wish, site, head, query, key }),
     decoding: (wish) => json("/api/decoding", wish),
     positions: (run, part) => matrix(`/api/positions?run=${run}&part=${part}`),

@@ -24,19 +24,20 @@ export async function picker(app) {
   const most = Math.max(...scene.sites.map((site) => site.heads.length));
   const side = Math.max(14, Math.min(34, Math.floor(210 / most) - 6));
   const wish = app.wish();
-  const rows = await Promise.all(scene.sites.map(async (one) => {
-    const pictures = await app.source.thumbnails(wish, one.site);
+  const all = await app.source.thumbnails(wish);
+  const rows = scene.sites.map((one, place) => {
+    const pictures = all[place];
     const chosen = (head) => one.site === app.site() && String(head) === app.head();
     const button = (head, inner, title) => h("button", {
       class: "thumb", title, "aria-label": `${siteTitle(one.site)}, ${headTitle(String(head))}`, "aria-pressed": String(chosen(head)),
       onclick: () => state.set({ site: one.site, head: String(head) }),
       dataset: { off: state.get().off.includes(`${one.site}.${head}`) || state.get().off.includes(one.site.split(".").slice(0, 2).join(".")) ? "yes" : "" },
     }, inner);
-    const thumbs = one.heads.map((head, place) => button(head.number, thumbnail(pictures, place, side), `head ${head.number} ${head.why}`));
+    const thumbs = one.heads.map((head, number) => button(head.number, thumbnail(pictures, number, side), `head ${head.number} ${head.why}`));
     const summary = ["mean", "max", "rollout"].map((kind) => button(kind, h("span", { class: "word" }, kind), headTitle(kind)));
     const current = one.site === app.site() ? "yes" : "";
     return h("div", { class: "siterow", dataset: { current } }, h("div", { class: "sitename" }, shortSite(one.site)), h("div", { class: "thumbs" }, thumbs),
       h("div", { class: "ways" }, one.heads.length > 1 ? summary : summary.slice(2)));
-  }));
+  });
   return h("div", { class: "picker", role: "group", "aria-label": "Layers and heads" }, rows);
 }
