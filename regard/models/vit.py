@@ -94,7 +94,7 @@ SIZES: dict[str, dict[str, object]] = {
 class Patches(nn.Module):
     """Images (B, C, height, width) -> patches (B, rows · columns, M): eq. 1's E, kept in the shape of a convolution.
 
-    Cutting and one matrix product are the same as a convolution whose stride is its size, and faster to train.
+    Cutting and one matrix product are the same as a convolution whose stride is its size.
     """
 
     def __init__(self, channels: int, patch: int, width: int) -> None:
