@@ -1,12 +1,7 @@
 """What a model looked at in a picture: one layer, one head, or the rollout over all layers, drawn over the image.
 
-The rollout (Abnar & Zuidema 2020, section 3) follows attention from the last layer down to the patches: each layer
-hands on half of what it holds through its residual connection and half by its attention, so
-
-    rollout = (½ A_L + ½ I) ... (½ A_2 + ½ I) (½ A_1 + ½ I)         with A the mean over the heads
-
-and the row of the class token (or the mean over the patches, where there is no class token) says how much of every
-patch has reached the answer.
+Of the rollout (`explorer/rollout.py`) the row of the class token, or the mean over the patches where there is no class
+token, says how much of every patch has reached the answer.
 """
 
 from __future__ import annotations
@@ -22,6 +17,7 @@ from numpy.typing import NDArray
 from regard.errors import UserError
 from regard.explorer.figures import PAPER, SOFT, TEXT, save, writable
 from regard.explorer.fonts import house
+from regard.explorer.rollout import rolled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,13 +33,11 @@ def rollout(record: AttentionRecord) -> Weights:
     sites = [site for site in record.sites if site.endswith(".self")]
     if not sites:
         raise UserError("the record holds no self-attention: record all layers for a rollout")
-    whole: Weights = np.eye(len(record[sites[0]].keys.tokens), dtype=np.float32)
+    tokens = len(record[sites[0]].keys.tokens)
     for site in sites:
-        mean = record[site].mean()
-        if mean.shape != whole.shape:
+        if record[site].mean().shape != (tokens, tokens):
             raise UserError(f"{site}: holds only some rows; record all of them for a rollout")
-        whole = np.float32(0.5) * (mean @ whole + whole)
-    return whole
+    return rolled((record[site].mean() for site in sites), tokens)
 
 
 def gaze(record: AttentionRecord, site: str | None = None, head: int | None = None) -> Weights:

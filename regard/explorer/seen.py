@@ -15,6 +15,7 @@ import numpy as np
 
 from regard.errors import UserError, nearest
 from regard.explorer.patterns import Pattern, patterns
+from regard.explorer.rollout import rolled
 from regard.explorer.scene import Scene
 from regard.nn.record import Heads, Recording, Weights
 
@@ -111,7 +112,7 @@ class Seen:
         return (cross or list(self.heads))[-1] if self.heads else None
 
     def _rollout(self, site: str) -> Weights:
-        """Attention rollout (Abnar 2020): what reaches a token through all layers up to `site`, residuals counted half.
+        """What reaches a token through all layers up to `site`.
 
         Cross-attention looks at the encoder's output: its mean, then the rollout of the encoder.
         """
@@ -119,16 +120,13 @@ class Seen:
         stack = stack.partition(".")[0]
         if kind == "cross":
             mixed = [one for one in self.heads if one.startswith("encoder.") and one.endswith(".self")]
-            start = self.site(site).mean()
+            last: Weights = self.site(site).mean()
         else:
             same = [one for one in self.heads if one.startswith(f"{stack}.") and one.endswith(".self")]
             mixed = same[: same.index(site) + 1]
-            start = np.eye(self.site(site).weights.shape[2], dtype=np.float32)
-        for one in reversed(mixed):
-            weights = self.site(one).mean()
-            start = start @ (0.5 * weights + 0.5 * np.eye(len(weights), dtype=np.float32))
-        rolled: Weights = start.astype(np.float32)
-        return rolled
+            last = np.eye(self.site(site).weights.shape[2], dtype=np.float32)
+        through = rolled((self.site(one).mean() for one in mixed), last.shape[1])
+        return (last @ through).astype(np.float32)
 
 
 def pooled(weights: Weights, side: int) -> Weights:
