@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
 
@@ -47,7 +48,7 @@ class Run:
     """
 
     def __init__(self, saved: Saved, model: nn.Module) -> None:
-        self.saved, self.model = saved, model
+        self.saved, self.model = replace(saved, weights={}, spare={}), model  # the model has them, in its own layout
         self.folder, self.config = RunFolder(saved.path), saved.config
         self.predictor = task_named(saved.config.task).predictor(saved, model)
 

@@ -10,6 +10,7 @@ segment each token belongs to:
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -69,7 +70,8 @@ class Subwords(Tokenizer):
 
     @classmethod
     def learn(cls, texts: Iterable[str], *, kind: Papers, vocabulary: int, lowercase: bool = False) -> Subwords:
-        """A new one from texts, of one of the kinds that the papers use."""
+        """A new one from texts, of one of the kinds that the papers use. The same texts give the same one, except that
+        Unigram's scores of the rarest characters follow the order of the library's hash tables."""
         return cls(_learn(texts, kind, vocabulary, lowercase))
 
     @property
@@ -223,7 +225,9 @@ def _learn(texts: Iterable[str], kind: Papers, vocabulary: int, lowercase: bool)
     if kind == "wordpiece":
         inner = _wordpiece(models.WordPiece(unk_token="[UNK]"), lowercase)
         special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-        trainer = trainers.WordPieceTrainer(vocab_size=vocabulary, special_tokens=special, show_progress=False)
+        texts = list(texts)
+        first = [*special, *_letters(texts, inner.normalizer, max(1, vocabulary // 4))]
+        trainer = trainers.WordPieceTrainer(vocab_size=vocabulary, special_tokens=first, show_progress=False)
     elif kind == "byte-bpe":
         inner = _byte_level(models.BPE())
         special = ["<pad>", "<s>", "</s>", "<unk>", "<mask>"]
@@ -240,10 +244,35 @@ def _learn(texts: Iterable[str], kind: Papers, vocabulary: int, lowercase: bool)
     else:
         raise UserError(f"tokenizer.kind = {kind!r}: not for this task{nearest(kind, get_args(Papers))}")
     inner.train_from_iterator(iter(texts), trainer)
+    inner = _same_every_time(inner, special)
     if inner.get_vocab_size() <= len(special):
         raise UserError("the tokenizer was given no text to learn from: is the training data empty?")
     _surround(inner)
     return inner
+
+
+def _letters(texts: Iterable[str], normal: Any, most: int) -> list[str]:
+    """The commonest characters, each at the beginning of a word and inside one.
+
+    Given to the trainer before all else they have numbers that do not depend on the order of its hash tables, and so
+    it decides between equally common pairs in the same way every time.
+    """
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(normal.normalize_str(text))
+    common = sorted((letter for letter in counts if not letter.isspace()), key=lambda one: (-counts[one], one))[:most]
+    return [mark + letter for mark in ("", "##") for letter in sorted(common)]
+
+
+def _same_every_time(inner: tokenizers.Tokenizer, special: list[str]) -> tokenizers.Tokenizer:
+    """Letters are plain tokens, not special ones; and the library's sums in hash order differ in their last bits."""
+    state = json.loads(inner.to_str())
+    state["added_tokens"] = [token for token in state["added_tokens"] if token["content"] in special]
+    if state["model"]["type"] == "Unigram":
+        scores = [(piece, round(score, 6)) for piece, score in state["model"]["vocab"]]
+        learned = sorted(scores[len(special) :], key=lambda entry: (-entry[1], entry[0]))
+        state["model"]["vocab"] = scores[: len(special)] + learned
+    return tokenizers.Tokenizer.from_str(json.dumps(state))
 
 
 def _wordpiece(model: models.WordPiece, lowercase: bool) -> tokenizers.Tokenizer:

@@ -1,12 +1,14 @@
 """Tokenizers as the published models have them: the same ids as `transformers` gives, and their marks explained."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from transformers import BertTokenizerFast, GPT2TokenizerFast, RobertaTokenizerFast
 
-from regard.data.subwords import Subwords, open_tokenizer
+from regard.data.subwords import Papers, Subwords, open_tokenizer
 from regard.data.tokenizers import Tokenizer
 from regard.errors import UserError
 
@@ -82,6 +84,21 @@ def test_words_are_groups_of_their_pieces(wordpiece: Subwords, byte_bpe: Subword
         assert len(groups) == 5, "three words, and a special token at each end"
         assert sorted(position for group in groups for position in group) == list(range(len(ids)))
     assert byte_bpe.tokens(byte_bpe.encode("naïve"))[0][0] == "n"
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "byte-bpe"])
+def test_the_same_texts_give_the_same_tokenizer(kind: Papers) -> None:
+    """In another process too, whose hash tables have another order."""
+    code = (
+        "import sys; from regard.data.subwords import Subwords; texts = sys.stdin.read().splitlines();"
+        f"print(Subwords.learn(texts, kind={kind!r}, vocabulary=330, lowercase=True).inner.to_str())"
+    )
+    given = "\n".join(TEXTS)
+    found = {
+        subprocess.run([sys.executable, "-c", code], input=given, capture_output=True, text=True, check=True).stdout
+        for _ in range(3)
+    }
+    assert len(found) == 1
 
 
 def test_ours_and_theirs_are_told_apart(tmp_path: Path, wordpiece: Subwords) -> None:

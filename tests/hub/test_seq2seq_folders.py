@@ -132,10 +132,10 @@ def test_fine_tuned_and_exported_it_still_agrees(kind: str, tmp_path: Path) -> N
     settings |= {"data.test_count": 3}
     train("translate", [str(pairs)], out=tmp_path / "run", settings=settings)
     run = regard.load(tmp_path / "run")
-    before, after = open_saved(tmp_path / "theirs").weights, run.saved.weights
+    before, after = open_saved(tmp_path / "theirs").weights, open_saved(run.folder.path).weights
     assert before.keys() == after.keys()
     assert any(not torch.equal(before[name], after[name]) for name in before), "it learned"
-    export(run.saved, tmp_path / "back")
+    export(open_saved(run.folder.path), tmp_path / "back")
     model = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "back")
     tokenizer = transformers.PreTrainedTokenizerFast.from_pretrained(tmp_path / "back")
     search = run.config.decode.model_copy(update={"max_length": 20})
@@ -152,6 +152,6 @@ def test_what_has_no_published_form_is_refused(tmp_path: Path) -> None:
     settings |= {"tokenizer.kind": "char", "model.width": 16, "model.inner": 16, "model.heads": 2}
     train("translate", [str(pairs)], out=tmp_path / "run", settings=settings)
     with pytest.raises(UserError, match=r"model\.norm = 'pre': cannot be written as marian, which has 'post'"):
-        export(regard.load(tmp_path / "run").saved, tmp_path / "out")
+        export(open_saved(tmp_path / "run"), tmp_path / "out")
     with pytest.raises(UserError, match=r"task .translate., it cannot summarize"):
         regard.load(tmp_path / "run").summarize("a", SearchConfig())

@@ -237,7 +237,7 @@ def test_features_of_a_frozen_encoder_are_enough_to_tag(tmp_path: Path, features
     settings = {**SMALL, "train.freeze": -1, "model.features": features, "train.learning_rate": 2e-2}
     run = regard.train("tag", write(tmp_path, "tag"), out=tmp_path / "run", settings=settings, quiet=True)
     assert run.scores["test"]["f1"] > 80
-    read = run.saved.weights["head.output.weight"].shape[1]
+    read = open_saved(run.folder.path).weights["head.output.weight"].shape[1]
     assert read == (64 if features == "concat-last-four" else 32), "both layers side by side, or their sum"
 
 

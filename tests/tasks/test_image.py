@@ -23,6 +23,7 @@ from regard.tasks.image import ImageOptions
 from regard.tasks.image_classifier import ImageClassifier, ImageModel
 from regard.tasks.image_scores import mean_loss, scores, top
 from regard.training.display import Display
+from regard.training.saved import open_saved
 from regard.training.start import settle, train
 
 SETTINGS: dict[str, object] = {
@@ -93,7 +94,7 @@ def test_the_model_of_a_run_equals_the_one_that_was_trained(folder: Path, photos
     """Packed and plain, alone and in a batch."""
     run = Run.load(folder, device="cpu")
     plain = ImageTask.build(run.config, 0, run.saved.facts).eval()
-    plain.load_state_dict(run.saved.weights)
+    plain.load_state_dict(open_saved(run.folder.path).weights)
     slow, fast = ImageClassifier(plain, run.saved.facts), run.predictor
     pixels = np.stack([fast.framing.pixels(photos / label / "7.png") for label in CLASSES])
     np.testing.assert_allclose(fast.probabilities(pixels), slow.probabilities(pixels), atol=1e-5)
@@ -187,7 +188,7 @@ def test_a_run_goes_on_from_another(folder: Path, photos: Path, tmp_path: Path) 
 def test_exported_it_gives_the_same_logits(folder: Path, photos: Path, tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")
     run = Run.load(folder, device="cpu")
-    export(run.saved, tmp_path / "published")
+    export(open_saved(run.folder.path), tmp_path / "published")
     peer = transformers.AutoModelForImageClassification.from_pretrained(tmp_path / "published").eval()
     pixels = run.predictor.framing.pixels(photos / "left" / "3.png")[None]
     with torch.no_grad():

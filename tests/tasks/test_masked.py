@@ -153,15 +153,17 @@ def test_a_student_begins_as_its_teacher_and_learns_from_it(run: regard.Run, tex
     ids = range(len(run.saved.tokenizer))
     assert student.saved.tokenizer.tokens(ids) == run.saved.tokenizer.tokens(ids)
     name = "encoder.encoder.0.attention.weight"
-    torch.testing.assert_close(student.saved.weights[name], run.saved.weights[name], atol=1e-4, rtol=0)
+    theirs, mine = (open_saved(one.folder.path).weights[name] for one in (run, student))
+    torch.testing.assert_close(mine, theirs, atol=1e-4, rtol=0)
     assert student.scores["test"]["guessed"] > 40, "what its teacher knows, it knows from the beginning"
 
 
 def test_the_loss_of_a_student_is_least_for_its_teacher_itself(run: regard.Run, task: Masked) -> None:
     options = task.options.model_copy(update={"teacher": "somewhere", "next_sentence": False})
     student = Masked.open(task.config.model_copy(update={"options": options}), task.folder)
-    teacher = trained_model(run.saved)
-    student.taught(run.saved, teacher)
+    saved = open_saved(run.folder.path)
+    teacher = trained_model(saved)
+    student.taught(saved, teacher)
     batch = student.batch([0, 1, 2, 3], 1)
     same = student.loss(teacher, batch)
     torch.manual_seed(0)
