@@ -151,7 +151,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "unknown section": ("pairs.tsv --set training.steps=5", r"training: unknown key; did you mean 'train'\?"),
     "unknown model key": ("pairs.tsv --set model.widht=5", r"model\.widht: unknown key; did you mean 'width'\?"),
     "wrong type": ("pairs.tsv --set train.steps=many", r"train\.steps = 'many': must be a valid integer"),
-    "wrong choice": ("pairs.tsv --set train.schedule=linear", r"train\.schedule = 'linear': must be 'inverse-sqrt'"),
+    "wrong choice": ("pairs.tsv --set train.schedule=steep", r"train\.schedule = 'steep': must be 'inverse-sqrt'"),
     "heads": ("pairs.tsv --set model.heads=3", r"width = 16: must be a multiple of heads = 3"),
     "no equals sign": ("pairs.tsv --set train.steps", r"--set 'train\.steps': must be key=value"),
     "unknown model": ("pairs.tsv --model transformer-tyni", r"model = 'transformer-tyni': unknown; did you mean 'tran"),

@@ -68,7 +68,7 @@ def write(folder: Path, task: str) -> Path:
             )
     else:
         asked = []
-        for number in range(60):
+        for number in range(160):
             name = NAMES[number % 6]
             context = f"Number {number} went home. The {name} ate the apple. Nobody else came."
             answers = [{"text": name, "answer_start": context.index(name)}]
@@ -84,7 +84,7 @@ def write(folder: Path, task: str) -> Path:
 @pytest.fixture(scope="module", params=["classify", "tag", "choose", "answer"])
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> regard.Run:
     folder = tmp_path_factory.mktemp(request.param)
-    settings = {**SMALL, "train.epochs": 30.0} if request.param == "answer" else SMALL
+    settings = {**SMALL, "train.epochs": 20.0, "train.learning_rate": 5e-3} if request.param == "answer" else SMALL
     return regard.train(request.param, write(folder, request.param), out=folder / "run", settings=settings, quiet=True)
 
 
