@@ -74,7 +74,8 @@ def _article(number: int, text: str) -> dict[str, object]:
     return {"title": str(number), "paragraphs": [{"context": text, "qas": questions}]}
 
 
-PAGES = ["README.md", "docs/guide.md", "docs/encoders.md", "docs/gpt.md", "docs/seq2seq.md"]
+SLOW = ("docs/encoders.md", "docs/gpt.md", "docs/seq2seq.md")  # a minute each: `make test-all`
+PAGES = ["README.md", "docs/guide.md", *(pytest.param(page, marks=pytest.mark.slow) for page in SLOW)]
 
 
 @pytest.mark.parametrize("page", PAGES)
