@@ -111,7 +111,6 @@ def _score(
     """Any task's own scores, on files or on what the run held out."""
     from regard.cli.images import draw_worst
     from regard.cli.output import output
-    from regard.cli.show import print_task_scores
     from regard.data.badlines import BadLines
     from regard.tasks.image_classifier import ImageClassifier
 
@@ -134,20 +133,21 @@ def _score(
                 draw_worst(examples, found.rows, worst)
             for row in found.rows if out else ():
                 print(json.dumps({"set": name, **row}, ensure_ascii=False), file=file)
-    if as_json:
-        typer.echo(json.dumps(scores, indent=2, ensure_ascii=False))
-    else:
-        print_task_scores(scores)
+    _show(scores, as_json)
 
 
 def _score_again(run: Run, files: list[str], as_json: bool) -> None:
     """The scores of a task that is scored only on text of its own (pre-training), computed once more."""
-    from regard.cli.show import print_task_scores
     from regard.tasks import task_named
 
     if files:
         raise UserError(f"{files[0]}: a run of the task {run.config.task!r} is scored on the text it held out only")
-    scores = task_named(run.config.task).open(run.config, run.folder.data).test(run.model)
+    _show(task_named(run.config.task).open(run.config, run.folder.data).test(run.model), as_json)
+
+
+def _show(scores: Mapping[str, Mapping[str, Any]], as_json: bool) -> None:
+    from regard.cli.show import print_task_scores
+
     if as_json:
         typer.echo(json.dumps(scores, indent=2, ensure_ascii=False))
     else:

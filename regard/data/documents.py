@@ -15,28 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.badlines import BadLines, Location
-from regard.data.files import lines
+from regard.data.files import lines, text_files
 from regard.data.store import Store, StoreWriter
 from regard.data.tokenizers import Tokenizer
-from regard.errors import UserError
 
 Layout = Literal["auto", "lines", "prose"]
 _END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[\"'“‘(\[]*[A-Z0-9\u00C0-\u00DE\u0400-\u042F])|(?<=[。！？])")
 _BATCH = 10_000
-
-
-def text_files(names: Sequence[str]) -> list[Path]:
-    """The files behind names; of a folder, all of its text files."""
-    found: list[Path] = []
-    for name in names:
-        path = Path(name).expanduser()
-        inside = sorted(one for one in path.glob("**/*") if one.is_file() and not one.name.startswith("."))
-        if path.is_dir() and not inside:
-            raise UserError(f"{path}: this folder is empty; give text files")
-        if not path.exists():
-            raise UserError(f"{path}: there is no such file; give text files, or a folder of them")
-        found += inside if path.is_dir() else [path]
-    return found
 
 
 def sentences(files: Sequence[str], layout: Layout, bad: BadLines) -> Iterator[str]:

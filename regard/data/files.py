@@ -51,6 +51,18 @@ def expand(files: Sequence[str | Path]) -> list[Path]:
     return found
 
 
+def text_files(names: Sequence[str]) -> list[Path]:
+    """The text files behind names and patterns; of a folder, all that are in it, however deep."""
+    found: list[Path] = []
+    for name in names:
+        path = Path(name).expanduser()
+        inside = sorted(one for one in path.rglob("*") if one.is_file() and not one.name.startswith("."))
+        if path.is_dir() and not inside:
+            raise UserError(f"{path}: this folder is empty; give text files")
+        found += inside if path.is_dir() else expand([name])
+    return found
+
+
 def _in_folder(folder: Path) -> list[Path]:
     """The tables of a folder; where there is none, its other files, which may be two parallel texts."""
     inside = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))

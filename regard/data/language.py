@@ -24,8 +24,8 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.config import TokenizerConfig
-from regard.data.files import expand, format_of, lines
+from regard.config import DataConfig, TokenizerConfig
+from regard.data.files import format_of, lines, text_files
 from regard.data.folders import building
 from regard.data.holdout import key_of
 from regard.data.prepare import Progress
@@ -55,13 +55,7 @@ class Texts:
 
     @cached_property
     def paths(self) -> list[Path]:
-        inside = [
-            sorted(path for path in Path(name).expanduser().rglob("*") if path.is_file())
-            if Path(name).expanduser().is_dir()
-            else expand([name])
-            for name in self.files
-        ]
-        found = list(chain.from_iterable(inside))
+        found = text_files(self.files)
         for path in found:
             if format_of(path) not in ("text", "jsonl"):
                 raise UserError(f"{path}: give plain text (.txt, or .gz of it) or .jsonl with a field 'text'")
@@ -156,33 +150,25 @@ class Language:
 
 
 def prepare_text(
-    train: Sequence[str],
-    valid: Sequence[str],
-    tests: Sequence[str],
-    *,
-    tokenizer: TokenizerConfig,
-    share: float,
-    seed: int,
-    cache: Path,
-    progress: Progress,
+    data: DataConfig, tokenizer: TokenizerConfig, share: float, cache: Path, progress: Progress
 ) -> Language:
     """Reads, divides, tokenizes and stores texts, or opens the folder where that was done before.
 
-    Without `valid`, `share` of the text is held out.
+    Without `data.valid`, `share` of the text is held out.
     """
-    texts = {"train": Texts(train)} | ({"valid": Texts(valid)} if valid else {})
-    texts |= {Path(name).name: Texts([name]) for name in tests}
+    texts = {"train": Texts(data.train)} | ({"valid": Texts(data.valid)} if data.valid else {})
+    texts |= {Path(name).name: Texts([name]) for name in data.test}
     given = open_tokenizer(tokenizer.file) if tokenizer.file else None
     options = {
         "format": _FORMAT,
         "texts": {name: one.stamps for name, one in texts.items()},
         "tokenizer": tokenizer.model_dump() if given is None else given.inner.to_str(),
-        "split": [share, seed],
+        "split": [share, data.seed],
     }
     place = cache / hashlib.blake2b(json.dumps(options).encode(), digest_size=12).hexdigest()
     if not place.is_dir():
         with building(place) as folder:
-            _build(folder, texts, tokenizer, given, share, seed, progress)
+            _build(folder, texts, tokenizer, given, share, data.seed, progress)
     return Language.open(place)
 
 

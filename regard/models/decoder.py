@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 from regard.config import ModelConfig
 from regard.errors import UserError
 from regard.nn.attention import causal_mask
+from regard.nn.layers import Stack
 from regard.nn.record import Recording
 from regard.nn.state import KeyValue, State
 
@@ -48,9 +50,9 @@ class Decoder(nn.Module, ABC):
     pad: int
     """The id that is no token; as a rule -1, since every id of the vocabulary is one."""
 
-    @abstractmethod
-    def nothing(self, rows: int) -> tuple[KeyValue, ...]:
-        """The memory of every layer before the first token."""
+    words: nn.Embedding
+    decoder: Stack[Any]
+    """The layers, each with its self-attention as `attention`."""
 
     @abstractmethod
     def read(
@@ -63,11 +65,6 @@ class Decoder(nn.Module, ABC):
     ) -> tuple[Tensor, tuple[KeyValue, ...]]:
         """Tokens (B, T) at `places` (B or 1, T) -> what `output` turns into logits (B, T, M), and the memory of every
         layer with them."""
-
-    @property
-    @abstractmethod
-    def depth(self) -> int:
-        """The number of layers."""
 
     def forward(self, ids: Tensor, *, documents: Tensor | None = None, record: Recording | None = None) -> Tensor:
         """Tokens (B, T) -> what `output` turns into logits (B, T, M).
@@ -86,12 +83,13 @@ class Decoder(nn.Module, ABC):
             mask = mask & (documents[:, None, :, None] == documents[:, None, None, :])
             begins = torch.where(documents[:, 1:] != documents[:, :-1], places[:, 1:], 0).cummax(dim=1).values
             places = places - F.pad(begins, (1, 0))
-        hidden, _ = self.read(ids, places, mask, [None] * self.depth, record)
+        hidden, _ = self.read(ids, places, mask, [None] * len(self.decoder), record)
         return hidden
 
     def start(self, prompt: Tensor) -> DecoderState:
         """Read the prompt (B, T), which may be empty, in blocks: scores then take memory for a block, not for all."""
-        state = DecoderState(self.nothing(len(prompt)), None)
+        none = self.words.weight.new_empty(len(prompt), self.words.embedding_dim)
+        state = DecoderState(tuple(layer.attention.nothing(none) for layer in self.decoder), None)
         for block in prompt.split(PROMPT_BLOCK, dim=1) if prompt.shape[1] else ():
             _, state = self._continue(block, state)
         return state

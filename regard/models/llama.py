@@ -110,14 +110,6 @@ class Llama(Decoder):
         if config.tie_output:
             self.output.weight = self.words.weight
 
-    @property
-    def depth(self) -> int:
-        return len(self.decoder)
-
-    def nothing(self, rows: int) -> tuple[KeyValue, ...]:
-        none = self.words.weight.new_empty(rows, self.config.width)
-        return tuple(block.attention.nothing(none) for block in self.decoder)
-
     def read(
         self,
         ids: Tensor,

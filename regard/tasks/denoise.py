@@ -100,17 +100,8 @@ class Denoise(Task):
 
     @classmethod
     def prepare(cls, config: Config, cache: Path, progress: Progress) -> Denoise:
-        data, options = config.data, _options(config)
-        prepared = prepare_text(
-            data.train,
-            data.valid,
-            data.test,
-            tokenizer=config.tokenizer,
-            share=options.valid_share,
-            seed=data.seed,
-            cache=cache,
-            progress=progress,
-        )
+        options = _options(config)
+        prepared = prepare_text(config.data, config.tokenizer, options.valid_share, cache, progress)
         if "spans" in options.noise and not sentinels_of(prepared.tokenizer):
             add_sentinels(prepared.tokenizer, options.sentinels)
         return cls(config, prepared)

@@ -85,18 +85,8 @@ class LanguageModelling(Task):
 
     @classmethod
     def prepare(cls, config: Config, cache: Path, progress: Progress) -> LanguageModelling:
-        data, options = config.data, _options(config)
-        prepared = prepare_text(
-            data.train,
-            data.valid,
-            data.test,
-            tokenizer=config.tokenizer,
-            share=options.valid_share,
-            seed=data.seed,
-            cache=cache,
-            progress=progress,
-        )
-        return cls(config, prepared)
+        share = _options(config).valid_share
+        return cls(config, prepare_text(config.data, config.tokenizer, share, cache, progress))
 
     @classmethod
     def open(cls, config: Config, folder: Path) -> LanguageModelling:

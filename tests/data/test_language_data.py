@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regard.config import TokenizerConfig
+from regard.config import DataConfig, TokenizerConfig
 from regard.data.language import Language, Texts, pieces, prepare_text
 from regard.data.prepare import Silent
 from regard.data.subwords import Subwords
@@ -18,11 +18,10 @@ from regard.errors import UserError
 TEXT = "It was the best of times, it was the worst of times;  it was\n\nthe age of wisdom. " * 20
 
 
-def prepared(tmp_path: Path, *files: Path, kind: str = "char", **rest: object) -> Language:
+def prepared(tmp_path: Path, *files: Path, kind: str = "char", share: float = 0.1) -> Language:
     config = TokenizerConfig.model_validate({"kind": kind, "vocabulary": 400})
-    options: dict[str, object] = {"valid": [], "tests": [], "share": 0.1, "seed": 1, **rest}
-    names = [str(file) for file in files]
-    return prepare_text(names, tokenizer=config, cache=tmp_path / "cache", progress=Silent(), **options)  # type: ignore[arg-type]
+    data = DataConfig.model_validate({"train": [str(file) for file in files]})
+    return prepare_text(data, config, share, tmp_path / "cache", Silent())
 
 
 @pytest.mark.parametrize("size", [10, 50, 333])
