@@ -26,19 +26,23 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.decoder_sides import DECODERS
+from bench.encoder_sides import ENCODERS
 from bench.peers import ctranslate2_folder, marian, of_marian
 from bench.shapes import DECODE, DECODE_VOCABULARY, LENGTH, PAIRS, TOKENS, TRAIN, TRAIN_VOCABULARY
 from bench.sides import SIDES
 from regard.nn.weights import weights_of
 from regard.training.folder import save_tensors
 
-PACKAGES = ("transformers", "ctranslate2", "joeynmt")
+PACKAGES = ("transformers", "ctranslate2", "joeynmt", "onnxruntime")
 STARTS = {
     "regard --help": ["-m", "regard", "--help"],
     "import torch": ["-c", "import torch"],
     "transformers, its Marian imported": ["-c", "from transformers import MarianMTModel"],
 }
-RATIO_TO = {"regard": ["transformers", "ctranslate2", "nn.Transformer", "joeynmt"], "regard int8": ["ctranslate2 int8"]}
+RATIO_TO = {
+    "regard": ["transformers", "ctranslate2", "nn.Transformer", "joeynmt", "onnxruntime"],
+    "regard int8": ["ctranslate2 int8"],
+}
 
 
 @dataclass
@@ -73,7 +77,7 @@ def installed(side: str) -> bool:
 def sides(work: str, folder: Path) -> Iterator[dict[str, Side]]:
     """One process for each side that is installed."""
     opened = {}
-    for name in filter(installed, {**SIDES, **DECODERS}[work]):
+    for name in filter(installed, {**SIDES, **DECODERS, **ENCODERS}[work]):
         command = [sys.executable, "-W", "ignore", "-m", "bench.sides", name, str(folder), work]
         pipe = subprocess.PIPE
         opened[name] = Side(
@@ -121,18 +125,18 @@ class Report:
         self.table = Table("what", "side", "median", "Regard is", box=None, pad_edge=False)
         self.results: dict[str, dict[str, Any]] = {}
 
-    def speeds(self, what: str, tokens: int, seconds: dict[str, list[float]]) -> None:
+    def speeds(self, what: str, count: int, seconds: dict[str, list[float]], unit: str = "tokens") -> None:
         rows: dict[str, Any] = {}
         for name, values in seconds.items():
             ours = next((our for our, theirs in RATIO_TO.items() if name in theirs), None)
-            row = rows[name] = {"tokens_per_second": tokens / statistics.median(values)}
+            speed = count / statistics.median(values)
+            row = rows[name] = {f"{unit}_per_second": speed}
             ratio = ""
             if ours:
                 row["ratio"] = statistics.median(a / b for a, b in zip(values, seconds[ours], strict=True))
                 ratio = f"{row['ratio']:.2f} x"
-            self.table.add_row(
-                what if not self.results.get(what) else "", name, f"{row['tokens_per_second']:,.0f} tok/s", ratio
-            )
+            shown = f"{speed:,.0f}" if speed >= 20 else f"{speed:.2f}"
+            self.table.add_row(what if not self.results.get(what) else "", name, f"{shown} {unit}/s", ratio)
             self.results[what] = rows
 
     def peaks(self, what: str, opened: dict[str, Side]) -> None:

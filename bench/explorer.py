@@ -6,24 +6,34 @@ hover takes to light up.
 """
 
 import os
+import re
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import uvicorn
 from playwright.sync_api import Page, sync_playwright
 
-from regard.explorer.server import app
 from regard.training.start import train
 
 SENTENCE = "My old friend will never buy a red car in the village."
-FRAME = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+PAUSE = 0.1
+"""Seconds between the picture and the next key: somebody types and looks."""
+TYPE = """async text => {
+  const page = document.querySelector('#regard'), area = document.querySelector('textarea');
+  const drawn = new Promise(done => new MutationObserver(done).observe(page, {attributeFilter: ['data-ready']}));
+  const began = performance.now();
+  area.value = text;
+  area.dispatchEvent(new Event('input', {bubbles: true}));
+  await drawn;
+  await new Promise(done => requestAnimationFrame(() => setTimeout(done)));  // the frame is on the screen
+  return performance.now() - began;
+}"""
 HOVER = """() => {
   const words = [...document.querySelectorAll('#lines .word')].slice(0, 40), times = [];
   for (const word of words) {
@@ -37,31 +47,15 @@ HOVER = """() => {
 
 
 @contextmanager
-def serving(path: Path) -> Iterator[str]:
-    server = uvicorn.Server(uvicorn.Config(app([path]), port=0, log_level="warning"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/"
-    server.should_exit = True
-    thread.join()
-
-
-def burnt() -> tuple[float, float]:
-    """Milliseconds of processor time so far: of this process (the server, and Playwright's client), of the browser.
-
-    On a machine that is busy with other work the clock on the wall says little; this says what the work itself takes.
-    """
-    ticks, children = os.sysconf("SC_CLK_TCK"), 0
-    for stat in Path("/proc").glob("[0-9]*/stat"):
+def serving(*runs: Path) -> Iterator[str]:
+    """The page of some runs, served by a process of its own, as a reader has it."""
+    command = [sys.executable, "-m", "regard", "explore", *map(str, runs), "--no-browser", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "COLUMNS": "200"}) as server:
+        assert server.stdout is not None, "piped"
         try:
-            name, rest = stat.read_text().rsplit(")", 1)
-        except OSError:
-            continue  # it has ended meanwhile
-        if "chromium" in name or "chrome" in name:
-            children += sum(int(part) for part in rest.split()[11:13])
-    return 1000 * time.process_time(), 1000 * children / ticks
+            yield next(found[0] for line in server.stdout if (found := re.search(r"http://\S+", line)))
+        finally:
+            server.terminate()
 
 
 def told(name: str, times: list[float]) -> None:
@@ -70,25 +64,18 @@ def told(name: str, times: list[float]) -> None:
 
 def settle(page: Page, text: str) -> float:
     """Milliseconds from setting the text to the picture on the screen."""
-    before = page.get_attribute("#regard", "data-ready")
-    began = time.perf_counter()
-    page.fill("textarea", text)
-    page.wait_for_function(
-        "before => document.querySelector('#regard').dataset.ready !== before", arg=before, timeout=120_000
-    )
-    page.evaluate(FRAME)
-    return 1000 * (time.perf_counter() - began)
+    return float(page.evaluate(TYPE, text))
 
 
 def typing(page: Page, address: str) -> None:
     page.goto(f"{address}#text=My")
     page.wait_for_selector("#lines .word")
     settle(page, SENTENCE[:3])
-    before = burnt()
-    times = [settle(page, SENTENCE[:end]) for end in range(4, len(SENTENCE) + 1)]
-    server, browser = ((now - then) / len(times) for now, then in zip(burnt(), before, strict=True))
+    times = []
+    for end in range(4, len(SENTENCE) + 1):
+        time.sleep(PAUSE)
+        times.append(settle(page, SENTENCE[:end]))
     told("a key until its attention is drawn", times)
-    print(f"{'of which processor time':44} Python {server:.0f} ms, browser {browser:.0f} ms for each key")
 
 
 def long(page: Page, address: str) -> None:

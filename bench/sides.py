@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.decoder_sides import DECODERS
+from bench.encoder_sides import ENCODERS
 from bench.shapes import (
     DECODE,
     DECODE_VOCABULARY,
@@ -195,7 +196,7 @@ SIDES: dict[str, dict[str, Callable[[Path], Work]]] = {
 
 def main() -> None:
     side, folder, work = sys.argv[1:]
-    do = {**SIDES, **DECODERS}[work][side](Path(folder))
+    do = {**SIDES, **DECODERS, **ENCODERS}[work][side](Path(folder))
     answers = sys.stdout
     sys.stdout = sys.stderr  # what libraries print is no answer
     for line in sys.stdin:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.inputs import files_of, lines_of, windows_of
+from regard.cli.inputs import files_of, lines_of
 from regard.errors import UserError
 
 
@@ -32,7 +32,7 @@ def embed(
         raise UserError(f"--out {out}: vectors are written as NumPy's .npy (try {out.with_suffix('.npy')})")
     opened = Run.load(run, device)
     given = text or []
-    texts = [one for window in windows_of(lines_of(files_of(given), given)) for one in window]
+    texts = [line.strip() for line in lines_of(files_of(given), given)]
     vectors = opened.embed(texts, pooling, layers)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit = vectors / np.maximum(lengths, 1e-12)

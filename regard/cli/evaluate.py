@@ -64,7 +64,7 @@ def evaluate(
         score = opened.predictor.evaluate if stride is None else partial(opened.generator.evaluate, stride=stride)
         _score(opened, opened.predictor, score, files or [], columns, out, worst, as_json)
         return
-    if not isinstance(opened.predictor, Translator):
+    if not isinstance(opened.predictor, Translator) or opened.config.task != "translate":
         _score_again(opened, files or [], as_json)
         return
     search = opened.config.decode
@@ -83,7 +83,7 @@ def evaluate(
         raise UserError(f"{run}: held no sentences out; give a file (regard evaluate {run} test.tsv)")
     scores = {}
     with output(out, [Path(file) for file in files or []]) as file:
-        for name, pairs in sets.items():
+        for name, pairs in _filled(sets).items():
             found, results = opened.evaluate(pairs, search, Variant(tokenize, lowercase))
             scores[name] = asdict(found)
             for pair, result in zip(pairs, results, strict=True) if out else ():
@@ -126,7 +126,7 @@ def _score(
         raise UserError(f"{run.folder.path}: held no examples out; give a file")
     scores = {}
     with output(out, [Path(file) for file in files]) as file:
-        for name, examples in sets.items():
+        for name, examples in _filled(sets).items():
             found = score(examples)
             scores[name] = found.scores
             if worst:
@@ -134,6 +134,13 @@ def _score(
             for row in found.rows if out else ():
                 print(json.dumps({"set": name, **row}, ensure_ascii=False), file=file)
     _show(scores, as_json)
+
+
+def _filled(sets: Mapping[str, Sequence[Any]]) -> Mapping[str, Sequence[Any]]:
+    for name, examples in sets.items():
+        if not len(examples):
+            raise UserError(f"{name}: no usable example in it, so there is nothing to score")
+    return sets
 
 
 def _score_again(run: Run, files: list[str], as_json: bool) -> None:

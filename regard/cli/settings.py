@@ -21,6 +21,8 @@ def parse_settings(pairs: Sequence[str]) -> dict[str, object]:
             value = yaml.safe_load(text)
         except yaml.YAMLError:
             value = text
+        if isinstance(value, dict):  # "summarize:" is text
+            value = text
         if isinstance(value, str):  # YAML 1.1 reads 1e-3 as text
             with contextlib.suppress(ValueError):
                 value = float(value)

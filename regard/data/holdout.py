@@ -58,6 +58,9 @@ class Holdout:
                     taken.add(key)
                     room -= self._counts[key]
                     spare -= 1
+            if not taken and count and spare > 0:  # each has more pairs than there is room for
+                taken.add(min(keys, key=lambda key: self._counts[key]))
+                spare -= 1
             keys = [key for key in keys if key not in taken]
             chosen.append(taken)
         return chosen

@@ -121,12 +121,16 @@ class _Job:
     def run(self, albums: dict[str, Album]) -> None:
         self.progress.start("decoding images", None)
         with (self.folder / "pixels.bytes").open("wb") as file:
+            beside = "train" in albums["train"].splits  # else a file such as test.csv was given to train on
             for split in albums["train"].splits:
                 if split == "train" or split not in albums:  # what was given by name comes before what lies beside
-                    self._decode(albums["train"], split, split, file)
+                    self._decode(albums["train"], split, split if beside else "train", file)
             for name, album in albums.items():
                 if name != "train":
-                    self._decode(album, "test" if "test" in album.splits else "train", name, file)
+                    called = min(album.splits, key=[name, "test", "train", "valid"].index)
+                    self._decode(album, called, name, file)
+                    if not self.rows[name]:
+                        raise UserError(f"data.{name}: no image can be read ({self.bad.summary()})")
         self.progress.finish()
         self.bad.check(self.wishes.max_bad_share)
         self._hold_out()

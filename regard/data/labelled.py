@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -187,8 +187,13 @@ def read_choices(
     """
     tables, labels = _labels_apart([str(path) for path in expand(files)])
     names = ("label", "startphrase", "context", "goal", "ctx", "question", "options")
-    for number, (row, where) in enumerate(read_table(tables, names, bad)):
-        found = _choice(row, labels[number] if number < len(labels) else None)
+    rows: Iterable[tuple[Row, Location]] = read_table(tables, names, bad)
+    if labels:
+        rows = list(rows)
+        if len(rows) != len(labels):
+            raise UserError(f"{len(labels):,} labels beside {len(rows):,} usable rows: they must match, line by line")
+    for number, (row, where) in enumerate(rows):
+        found = _choice(row, labels[number] if labels else None)
         if found is None:
             bad.add("columns", where, " | ".join(map(str, row)))
         else:

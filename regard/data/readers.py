@@ -4,10 +4,7 @@ Everything streams: memory does not depend on the size of a file. A line that ca
 file that cannot be used is a `UserError`.
 """
 
-import csv
-import json
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -16,6 +13,7 @@ from typing import Any
 from regard.data.badlines import BadLines, Location
 from regard.data.files import ALLOWED, expand, format_of, lines
 from regard.data.pairs import Alignment, Pair
+from regard.data.tables import csv_cells, decoded, json_lines, no_text
 from regard.errors import UserError
 
 __all__ = ["BadLines", "Location", "read_located", "read_pairs"]
@@ -27,7 +25,6 @@ _LANGUAGES = re.compile(
     "|sk|sl|so|sq|sr|su|sv|sw|ta|te|tg|th|tk|tl|tr|tt|ug|uk|ur|uz|vi|wo|xh|yi|yo|zh|zu)([-_][a-z]{2,4})?"
 )
 _PHARAOH = re.compile(r"\d+-\d+(?: +\d+-\d+)*")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 Row = tuple[Any, Any, Any, int]
 """Source, target, alignment or None, and the line."""
 
@@ -99,8 +96,9 @@ def _parallel(one: Path, other: Path, bad: BadLines) -> Iterator[Row]:
         if counts[0] != counts[1]:
             continue  # the shorter file has ended: only count on
         bad.read += 1
-        source = _decode(pair[0], Location(str(one), number), bad)
-        target = None if source is None else _decode(pair[1], Location(str(other), number), bad)
+        assert None not in pair, "both files have this line"
+        source = decoded(pair[0], Location(str(one), number), bad)
+        target = None if source is None else decoded(pair[1], Location(str(other), number), bad)
         if source is not None and target is not None:
             yield source, target, None, number
     if counts[0] != counts[1]:
@@ -121,7 +119,7 @@ def _tsv(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterator[R
             named = False
             continue
         bad.read += 1
-        text = _decode(raw, where, bad)
+        text = decoded(raw, where, bad)
         if text is None:
             continue
         cells = text.split("\t")
@@ -135,16 +133,8 @@ def _tsv(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterator[R
 
 
 def _csv(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterator[Row]:
-    csv.field_size_limit(sys.maxsize)
-    head = next(lines(path), b"")
-    delimiter = ";" if b"," not in head and b";" in head else ","
-    # A quoted cell may run over several lines, so bytes that are no UTF-8 pass through and are found in the record.
-    texts = (line.decode(errors="surrogateescape").replace("\r", " ") + "\n" for line in lines(path))
-    reader = csv.reader(texts, delimiter=delimiter)
     chosen: tuple[int, int] | None = None
-    begin = 1
-    for cells in reader:
-        where, begin = Location(str(path), begin), reader.line_num + 1
+    for cells, where in csv_cells(path):
         if chosen is None:
             header = _has_header(cells)
             if header or (columns is not None and not all(column.isdecimal() for column in columns)):
@@ -152,10 +142,10 @@ def _csv(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterator[R
                 continue
             chosen = (0, 1) if columns is None else (int(columns[0]), int(columns[1]))
         bad.read += 1
-        text = delimiter.join(cells)
-        if not text.strip():
+        text = ",".join(cells)
+        if not text.strip(" ,"):
             bad.add("empty", where, text)
-        elif not text.isascii() and _SURROGATE.search(text):
+        elif no_text(text):
             bad.add("encoding", where, text)
         elif len(cells) <= max(chosen):
             bad.add("columns", where, text)
@@ -165,33 +155,16 @@ def _csv(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterator[R
 
 def _jsonl(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterator[Row]:
     chosen: tuple[str, str] | None = None
-    for number, raw in enumerate(lines(path), 1):
-        where = Location(str(path), number)
-        bad.read += 1
-        text = _decode(raw, where, bad)
-        if text is None:
-            continue
-        if not text.strip():
-            bad.add("empty", where, text)
-            continue
-        try:
-            record = json.loads(text)
-        except (ValueError, RecursionError):
-            record = None
-        if not isinstance(record, dict):
-            bad.add("json", where, text)
-            continue
+    for record, where in json_lines(path, bad):
         sides = _unfold(record)
         if chosen is None:
             names = [name for name, value in sides.items() if columns is not None or isinstance(value, str)]
             one, other = _choose(names, columns, path)
             chosen = (names[one], names[other])
-        if "\\ud" in text.lower() and _SURROGATE.search(f"{sides.get(chosen[0])}{sides.get(chosen[1])}"):
-            bad.add("encoding", where, text)  # half of an escaped pair: no text at all
-        elif chosen[0] in sides and chosen[1] in sides:
-            yield sides[chosen[0]], sides[chosen[1]], _alignment(record.get("alignment")), number
+        if chosen[0] not in sides or chosen[1] not in sides:
+            bad.add("columns", where, str(record))
         else:
-            bad.add("columns", where, text)
+            yield sides[chosen[0]], sides[chosen[1]], _alignment(record.get("alignment")), where.line
 
 
 def _parquet(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterator[Row]:
@@ -275,15 +248,6 @@ def _choose(names: list[str], columns: Sequence[str] | None, path: Path) -> tupl
         f"{path}: cannot tell which columns are the source and the target; {found}; pass two of them, for example "
         f"--columns {','.join(names[:2]) if len(names) > 1 else 'source,target'}"
     )
-
-
-def _decode(raw: bytes | None, where: Location, bad: BadLines) -> str | None:
-    assert raw is not None, "only lines that exist are decoded"
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        bad.add("encoding", where, raw[:800].decode(errors="backslashreplace"))
-        return None
 
 
 def _alignment(value: Any) -> Alignment | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ from regard.data.files import expand, format_of, lines
 from regard.errors import UserError
 
 Row = dict[str, Any]
-_SAME_CHARACTERS = "surrogateescape"  # bytes that are no UTF-8 pass through the CSV reader and are found in the row
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def read_table(files: Sequence[str], names: Sequence[str], bad: BadLines) -> Iterator[tuple[Row, Location]]:
@@ -25,7 +26,7 @@ def read_table(files: Sequence[str], names: Sequence[str], bad: BadLines) -> Ite
     for path in expand(files):
         kind = format_of(path)
         if kind == "jsonl":
-            yield from _json_lines(path, bad)
+            yield from json_lines(path, bad)
         elif kind == "parquet":
             yield from _parquet(path, bad)
         else:
@@ -45,19 +46,9 @@ def pick(row: Row, wanted: Sequence[str], what: str, where: Location) -> str:
 
 
 def _cells(path: Path, is_csv: bool, names: Sequence[str], bad: BadLines) -> Iterator[tuple[Row, Location]]:
-    csv.field_size_limit(sys.maxsize)
-    texts = (line.decode(errors=_SAME_CHARACTERS).replace("\r", " ") + "\n" for line in lines(path))
-    head = next(lines(path), b"")
-    tabs = b"\t" in head
-    if is_csv and not tabs:
-        reader = csv.reader(texts, delimiter=";" if b"," not in head and b";" in head else ",")
-    else:  # in a TSV a quotation mark is an ordinary character
-        reader = csv.reader(texts, delimiter="\t", quoting=csv.QUOTE_NONE)
     known = {name.lower() for name in names}
     header: list[str] | None = None
-    begin = 1
-    for cells in reader:
-        where, begin = Location(str(path), begin), reader.line_num + 1
+    for cells, where in csv_cells(path, tabs=not is_csv or b"\t" in next(lines(path), b"")):
         if header is None:
             plain = [cell.strip().lower() for cell in cells]
             if known & set(plain):
@@ -68,7 +59,7 @@ def _cells(path: Path, is_csv: bool, names: Sequence[str], bad: BadLines) -> Ite
         text = " | ".join(cells)
         if not text.strip(" |"):
             bad.add("empty", where, text)
-        elif not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+        elif no_text(text):
             bad.add("encoding", where, text)
         elif len(cells) < len(header):
             bad.add("columns", where, text)
@@ -76,18 +67,59 @@ def _cells(path: Path, is_csv: bool, names: Sequence[str], bad: BadLines) -> Ite
             yield dict(zip(header, cells, strict=False)), where
 
 
-def _json_lines(path: Path, bad: BadLines) -> Iterator[tuple[Row, Location]]:
+def csv_cells(path: Path, tabs: bool = False) -> Iterator[tuple[list[str], Location]]:
+    """The cells of each row. A quoted cell may run over several lines; with tabs, a quotation mark is a character.
+
+    Bytes that are no UTF-8 pass through, since a row is known only when it has been read: see `no_text`.
+    """
+    csv.field_size_limit(sys.maxsize)
+    texts = (line.decode(errors="surrogateescape").replace("\r", " ") + "\n" for line in lines(path))
+    if tabs:
+        reader = csv.reader(texts, delimiter="\t", quoting=csv.QUOTE_NONE)
+    else:
+        head = next(lines(path), b"")
+        reader = csv.reader(texts, delimiter=";" if b"," not in head and b";" in head else ",")
+    begin = 1
+    for cells in reader:
+        where, begin = Location(str(path), begin), reader.line_num + 1
+        yield cells, where
+
+
+def json_lines(path: Path, bad: BadLines) -> Iterator[tuple[Row, Location]]:
+    """The objects of a file of JSON lines."""
     for number, raw in enumerate(lines(path), 1):
         where = Location(str(path), number)
         bad.read += 1
+        text = decoded(raw, where, bad)
+        if text is None:
+            continue
+        if not text.strip():
+            bad.add("empty", where, text)
+            continue
         try:
-            row = json.loads(raw)
+            row = json.loads(text)
         except (ValueError, RecursionError):
             row = None
-        if isinstance(row, dict):
-            yield row, where
+        if not isinstance(row, dict):
+            bad.add("json", where, text)
+        elif "\\ud" in text.lower() and no_text(json.dumps(row, ensure_ascii=False)):
+            bad.add("encoding", where, text)
         else:
-            bad.add("json", where, raw[:200].decode(errors="replace"))
+            yield row, where
+
+
+def decoded(raw: bytes, where: Location, bad: BadLines) -> str | None:
+    """A line as text, or None for a bad one."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        bad.add("encoding", where, raw[:800].decode(errors="backslashreplace"))
+        return None
+
+
+def no_text(text: str) -> bool:
+    """True for bytes that were no UTF-8, and for half of an escaped pair."""
+    return not text.isascii() and _SURROGATE.search(text) is not None
 
 
 def _parquet(path: Path, bad: BadLines) -> Iterator[tuple[Row, Location]]:

@@ -31,7 +31,7 @@ class Looked(Scene):
     def __init__(self, found: Classification, classifier: ImageClassifier) -> None:
         self.found, self.classifier = found, classifier
         self.output = found.label
-        self.answers = list(found.probabilities.items())
+        self.answers = list(found.probabilities.items())[:5]
         pixels = found.pixels
         self.shown = classifier.framing.shown(classifier.framed(pixels)[None])
         encoder = classifier.model.encoder

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from regard.data.articles import Article
 from regard.data.pairs import Pair
 from regard.errors import UserError
 from regard.explorer.images import Pictures
@@ -26,6 +27,7 @@ from regard.tasks.filler import Filler
 from regard.tasks.generator import Generator
 from regard.tasks.image_classifier import ImageClassifier
 from regard.tasks.saved import Saved
+from regard.tasks.summarize import Summarizer
 from regard.tasks.translator import Translator
 from regard.training.folder import RunFolder, read_run_config
 from regard.training.metrics import read_metrics
@@ -47,6 +49,8 @@ def open_run(path: Path, checkpoint: str = "") -> Subject:
     name = "-".join(filter(None, (config.model.kind, config.model.size)))
     predictor = task.predictor(saved, model)
     folder = path.resolve().name
+    if isinstance(predictor, Summarizer):
+        predictor = predictor.translator
     if isinstance(predictor, Translator):
         return Translations(folder, name, predictor, config.decode, _examples(saved, task))
     if isinstance(predictor, EncoderPredictor | Filler):
@@ -80,7 +84,8 @@ def _examples(saved: Saved, task: type[Task]) -> list[str]:
     if issubclass(task, EncoderTask):
         texts = [f" {PARTS} ".join(task.texts(example)) for example in _held_out(saved, task)]
     else:
-        texts = [example.source for example in _held_out(saved, task) if isinstance(example, Pair)]
+        texts = [one.source for one in _held_out(saved, task) if isinstance(one, Pair)]
+        texts += [one.lead for one in _held_out(saved, task) if isinstance(one, Article)]
     short = [text for text in texts if len(text) <= 60] or [text[:200] for text in texts]
     return list(dict.fromkeys([*known, *short[:6]]))[:6]
 

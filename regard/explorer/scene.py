@@ -39,7 +39,7 @@ class Scene(ABC):
     note: str = ""  # what a person should know about this answer
     specials: frozenset[str] = frozenset()  # labels of the tokens that stand for no text: <s>, [SEP], ...
     image: Any = None  # for pictures: what the first axis is laid over
-    answers: list[tuple[str, float]] = []  # noqa: RUF012 - of a classifier: each class and its probability
+    answers: list[tuple[str, float]] = []  # noqa: RUF012 - what it says of the input, each with its probability
 
     @abstractmethod
     def replay(self, recording: Recording) -> None:

@@ -90,7 +90,7 @@ class Seen:
         sites = []
         for site, numbers in self.heads.items():
             places = []
-            for axis in scene.axes(site):
+            for axis in scene.axes(site) if self._whole is None else self._whole[site].axes:
                 if axis not in axes:
                     axes.append(axis)
                 places.append(axes.index(axis))

@@ -42,6 +42,7 @@ class Translated(Scene):
             most = opening + max(min(options.max_length or 10 + 2 * len(self.source), limit), len(forced) + 1)
             limits = Limits(marks.start, marks.end, [most], marks.never, [list(forced)], opening=marks.opening)
             best = beam(model, self._source, options, limits, self.trace)[0][0]
+            del self.trace[:opening]  # what every output begins with is no choice
             self.target, self.score = best.ids[opening:], best.score
         self.output = tokenizer.decode(self.target)
 
@@ -94,5 +95,5 @@ class Translations(Subject):
 
     def look(self, wish: Wish) -> Scene:
         model = without(self.translator.model, wish.off)
-        translator = Translator(model, self.translator.tokenizer)
+        translator = Translator(model, self.translator.tokenizer, self.translator.ask)
         return Translated(translator, wish.text.strip(), self.options, wish.forced)

@@ -57,6 +57,11 @@ def _head(task: str, facts: Facts) -> HeadName | None:
 
 
 def _facts(found: PublishedEncoder) -> Facts:
+    if found.problem == "multi_label_classification":
+        raise UserError(
+            "config.json: problem_type = 'multi_label_classification': a text has one label here; "
+            "allowed: single_label_classification, regression"
+        )
     if found.head == "sequence":
         return {"numbers": found.problem == "regression" or len(found.labels) == 1, "labels": list(found.labels)}
     if found.head == "token":

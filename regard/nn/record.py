@@ -128,6 +128,10 @@ class Heads:
         expected = (len(self.numbers), len(self.queries.tokens), len(self.keys.tokens))
         assert self.weights.shape == expected, f"weights {self.weights.shape} for labels {expected}"
 
+    @property
+    def axes(self) -> tuple[Axis, Axis]:
+        return self.queries, self.keys
+
     def head(self, number: int) -> Weights:
         """(queries, keys) of one head."""
         chosen: Weights = self.select([number], None).weights[0]

@@ -204,7 +204,8 @@ class Answer(EncoderTask[Question]):
             return float(answer_scores(examples, texts)["f1"])
 
         tried = np.quantile(ahead, np.linspace(0, 1, 33))
-        return {**self.facts, "threshold": float(max(tried, key=quality))}
+        self._facts = {**self.facts, "threshold": float(max(tried, key=quality))}
+        return self._facts
 
 
 def windows(

@@ -66,7 +66,15 @@ class Classifier(EncoderPredictor[Labelled]):
         return list(self.facts["labels"])
 
     def read(self, files: Sequence[str], data: DataConfig, bad: BadLines) -> list[Labelled]:
-        return [example for example, _ in read_labelled(files, data.columns, bad)]
+        located = read_labelled(files, data.columns, bad)
+        return [example for example, where in located if self._known(example.label, where, bad)]
+
+    def _known(self, label: str, where: Location, bad: BadLines) -> bool:
+        """Whether a label can be scored: where numbers are predicted, only a number can."""
+        if self.facts["numbers"] and not _is_number(label):
+            bad.add("label", where, label)
+            return False
+        return True
 
     def classify(self, texts: Sequence[str], seconds: Sequence[str] | None = None) -> list[Classified]:
         rows = self.reader.tokenizer.inputs(texts, seconds, most=self.reader.most)
@@ -130,7 +138,9 @@ class Classify(EncoderTask[Labelled]):
         numbers = all(map(_is_number, labels)) and any("." in label for label in labels)
         numbers = numbers if options.numbers is None else options.numbers
         if numbers:
-            if wrong := next((label for label in labels if not _is_number(label)), None):
+            held_out = [*examples.valid, *(one for part in examples.tests.values() for one in part)]
+            given = [*labels, *(example.label for example in held_out)]
+            if wrong := next((label for label in given if not _is_number(label)), None):
                 raise UserError(f"options.numbers: the label {wrong!r} is no number")
             return {"numbers": True, "labels": []}
         if len(labels) < 2:

@@ -99,6 +99,7 @@ class EncoderTask(Task, Generic[Example]):
     defaults = FINE_TUNING
     marks = 0
     unit = "examples"
+    packs = False
     head: ClassVar[HeadName]
     kind: ClassVar[type[EncoderPredictor[Any]]]
 

@@ -138,11 +138,10 @@ class Translator:
         if self.model.joined:
             both = self._axis([*read, *written[:-1]])
             return both, both
-        if site.startswith("encoder"):
-            return self._axis(read), self._axis(read)
         if site.endswith("cross"):  # a query is named after the word that it led to
             return self._axis(written[1:]), self._axis(read)
-        return self._axis(written[:-1]), self._axis(written[:-1])
+        itself = self._axis(read if site.startswith("encoder") else written[:-1])
+        return itself, itself
 
     def _axis(self, ids: list[int]) -> Axis:
         return Axis(self.tokenizer.tokens(ids), self.tokenizer.word_groups(ids))

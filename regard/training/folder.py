@@ -48,6 +48,9 @@ class Progress:
     done: bool = False
 
 
+_FOLDERS = ("data", "training", "tensorboard")
+
+
 class RunFolder:
     """The paths of a run."""
 
@@ -63,14 +66,15 @@ class RunFolder:
         self.data = path / "data"
 
     def others(self) -> list[str]:
-        """What is in the folder and not of a run."""
-        own = {path.name for path in self._files()}
-        own |= {"data", "training", "tensorboard", "attention.svg", "attention.png"}
+        """What is in the folder and not of a run. A run's folders are removed before its config: without one, a folder
+        that is not empty is somebody's own."""
+        own = {path.name for path in self._files()} | {"attention.svg", "attention.png"}
+        own |= {name for name in _FOLDERS if not any((self.path / name).glob("*"))}
         return [path.name for path in self.path.iterdir() if path.name not in own and not path.name.startswith(".")]
 
     def clear(self) -> None:
         """Removes a run; other files in the folder stay."""
-        for folder in ("data", "training", "tensorboard"):
+        for folder in _FOLDERS:
             shutil.rmtree(self.path / folder, ignore_errors=True)
         for path in self._files():
             path.unlink(missing_ok=True)

@@ -152,7 +152,7 @@ class Trainer:
             batches = self._epoch(epoch)
             more = batches[position : position + count - len(taken)]
             taken, position = taken + more, position + len(more)
-            if position == len(batches):
+            if position >= len(batches):  # beyond it, if a run goes on with larger batches
                 epoch, position = epoch + 1, 0
         return taken, (epoch, position)
 

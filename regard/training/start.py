@@ -47,6 +47,8 @@ def settle(
         read = {key: value for key, value in read.items() if not key.startswith("model.")}
     asked: dict[str, object] = {"task": task, **({"data.train": list(files)} if files else {}), **settings}
     chosen = {**read, **asked}
+    if "train.steps" in chosen and "train.epochs" not in chosen:
+        asked["train.epochs"] = None  # steps that were asked for are not overruled by a task's usual epochs
     if model is None and "model.kind" in chosen:
         model = "-".join(str(chosen[key]) for key in ("model.kind", "model.size") if chosen.get(key))
     usual = (f"task {task}", task_named(task).defaults)
@@ -98,9 +100,13 @@ def train(
 ) -> RunFolder:
     """Train a new run in the folder `out`. What is there already is replaced only once the new data has been read."""
     config, origins = settle(task, files, model, recipe, settings or {})
+    for used in (config.start, getattr(config.options, "teacher", None)):
+        if used and Path(used).resolve() == out.resolve():
+            raise UserError(f"--out {out}: is what this run begins with; choose another --out")
     kind = task_named(config.task)
     folder, ranks = RunFolder(out), join(config.train.device)
     display = display if display and ranks.first else Display()
+    begun = False
     try:
         if ranks.first:
             _check_out(folder, overwrite)
@@ -110,9 +116,11 @@ def train(
             write_text(folder.config, dump(config, origins))
             prepared.keep(folder.data)
         ranks.wait()
+        begun = True
         return _run(config, folder, ranks, display, further=False)
     except KeyboardInterrupt:
-        raise Interrupted("Stopped before the training began: give the same command again") from None
+        early = "Stopped before the training began: give the same command again"
+        raise Interrupted(f"Stopped. Go on: regard train --resume {out}" if begun else early) from None
     finally:
         display.close()
         ranks.close()
@@ -128,6 +136,10 @@ def resume(out: Path, *, settings: Values | None = None, display: Display | None
     changes = dict(flatten(settings or {}))
     if fixed := [key for key in changes if not key.startswith(("train.", "decode."))]:
         raise UserError(f"{fixed[0]}: cannot be changed on resuming (only train.* and decode.*); train a new run")
+    if "train.optimizer" in changes:
+        raise UserError("train.optimizer: cannot be changed on resuming; train a new run")
+    if "train.steps" in changes:
+        changes.setdefault("train.epochs", None)
     config, changed = settings_of([("", values), ("on resuming", changes)])
     ranks = join(config.train.device)
     display = display if display and ranks.first else Display()

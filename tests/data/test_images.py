@@ -143,6 +143,18 @@ def test_files_given_by_name_are_the_test_and_the_validation(tmp_path: Path) -> 
     assert images.pixels[images.rows["test"][0]].tobytes() in {pixels(number).tobytes() for number in range(40, 52)}
 
 
+def test_the_name_of_a_file_does_not_decide_against_what_it_is_given_as(tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    for name, numbers in (("test.csv", range(40)), ("valid.csv", range(40, 50))):
+        rows = ["path,label"]
+        for number in numbers:
+            (tmp_path / "files" / f"{number}.png").write_bytes(png(pixels(number)))
+            rows.append(f"files/{number}.png,{label(number)}")
+        (tmp_path / name).write_text("\n".join(rows) + "\n", encoding="utf8")
+    data = prepared(tmp_path / "test.csv", tmp_path / "cache", valid=[str(tmp_path / "valid.csv")], test_count=0)
+    assert (len(data.rows["train"]), len(data.rows["valid"])) == (40, 10)
+
+
 def good_folders(root: Path, count: int = 30) -> None:
     for number in range(count):
         path = root / label(number) / f"{number}.png"

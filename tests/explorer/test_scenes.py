@@ -1,5 +1,6 @@
 """What the page is given is what Python's own record holds; what is off is off; what is inside adds up."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -272,6 +273,40 @@ def test_an_encoder_without_its_layers_answers_otherwise(classifier_run: Path) -
     on = [dict(subject.look(Wish(text)).answers) for text in texts]
     assert off[0] != on[0]
     assert Seen(subject.look(Wish(""))).summary()["sites"] == []
+
+
+WORDS = "cat\tNOUN\nsees\tVERB\n\n" * 20
+ASKED = {"question": "who sees?", "answers": [{"text": "the cat", "answer_start": 0}]}
+QUESTIONS = [{"context": "the cat sees a dog", "qas": [{"id": str(place), **ASKED}]} for place in range(20)]
+CHOICE = {"context": "the cat is", "options": ["good", "bad"], "label": 0}
+
+
+@pytest.mark.parametrize(
+    ("task", "file", "data", "text", "answers"),
+    [
+        ("tag", "words.conll", WORDS, "cat sees cat", 3),
+        ("answer", "squad.json", json.dumps({"data": [{"paragraphs": QUESTIONS}]}), "who sees? ||| the cat sees", 1),
+        ("choose", "choices.jsonl", (json.dumps(CHOICE) + "\n") * 20, "the cat is ||| good ||| bad", 2),
+    ],
+)
+def test_every_reader_answers(
+    task: str, file: str, data: str, text: str, answers: int, tmp_path: Path, classifier_run: Path
+) -> None:
+    """What is asked for is answered, what is missing is said; of a choice, the attention over what was chosen."""
+    from regard.training.start import train
+
+    (tmp_path / file).write_text(data, encoding="utf8")
+    held_out = {"data.valid": [str(tmp_path / file)], "data.test": [str(tmp_path / file)]}
+    settings = {"start": str(classifier_run), **held_out, "train.epochs": 0.1, "train.device": "cpu"}
+    train(task, [str(tmp_path / file)], out=tmp_path / "run", settings=settings)
+    subject = open_run(tmp_path / "run")
+    scene = subject.look(Wish(text))
+    assert len(scene.answers) == answers
+    assert all(0 <= share <= 1 for _, share in scene.answers)
+    assert task == "tag" or "|||" in subject.look(Wish("the cat is good")).note
+    if task == "choose":
+        assert scene.output == scene.answers[0][0]
+        assert scene.output in scene.axes("encoder.0.self")[0].tokens
 
 
 def test_a_pair_is_two_texts(classifier_run: Path) -> None:

@@ -12,6 +12,8 @@ from transformers import BertForMultipleChoice as BertForChoice
 from transformers import BertForTokenClassification as BertForTags
 
 import regard
+from regard.data.badlines import BadLines
+from regard.data.labelled import read_choices, read_labelled
 from regard.data.subwords import Subwords
 from regard.errors import UserError
 from regard.hub.published import export
@@ -256,3 +258,19 @@ def test_lower_layers_learn_more_slowly() -> None:
     groups = build_optimizer(model, TrainConfig(layer_decay=0.5)).param_groups
     assert sum(len(group["params"]) for group in groups) == len(list(model.parameters()))
     assert {group["share"] for group in groups} == {0.5**power for power in range(6)}
+
+
+def test_labels_in_a_file_of_their_own_must_match(tmp_path: Path) -> None:
+    row = json.dumps({"goal": "open it", "sol1": "push", "sol2": "pull"})
+    (tmp_path / "a.jsonl").write_text(f"{row}\n\n{row}\n", encoding="utf8")
+    (tmp_path / "a.lst").write_text("0\n1\n1\n", encoding="utf8")
+    files = [str(tmp_path / "a.jsonl"), str(tmp_path / "a.lst")]
+    with pytest.raises(UserError, match="3 labels beside 2 usable rows"):
+        list(read_choices(files, None, BadLines()))
+
+
+def test_half_of_an_escaped_character_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "\\ud83d", "label": "a"}\n{"text": "b", "label": "a"}\n')
+    bad = BadLines()
+    assert [example.text for example, _ in read_labelled([str(tmp_path / "a.jsonl")], None, bad)] == ["b"]
+    assert bad.total == 1

@@ -15,7 +15,7 @@ from small_runs import SMALL, flags
 from regard.errors import UserError
 from regard.nn.weights import load_tensors
 from regard.training.folder import Progress, RunFolder
-from regard.training.start import resume, train
+from regard.training.start import resume, settle, train
 
 REGARD = [sys.executable, "-m", "regard"]
 
@@ -159,3 +159,40 @@ def test_a_finished_run_given_more_steps_goes_on(pairs_file: Path, tmp_path: Pat
     said = (tmp_path / "a" / "config.yaml").read_text()
     assert "  steps: 120                              # on resuming" in said
     assert "  width: 16                               # command" in said
+
+
+def test_a_folder_of_ones_own_is_no_run(tmp_path: Path) -> None:
+    mine = tmp_path / "data" / "pairs.tsv"
+    mine.parent.mkdir()
+    mine.write_text("one\tun\n" * 30, encoding="utf8")
+    with pytest.raises(UserError, match=r"holds other files \(data\) and is not a run"):
+        train("translate", [str(mine)], out=tmp_path, settings=SMALL)
+    assert mine.is_file()
+
+
+def test_a_run_is_not_replaced_by_what_begins_with_it(classifier_run: Path) -> None:
+    with pytest.raises(UserError, match="is what this run begins with"):
+        train("classify", ["a.tsv"], out=classifier_run, settings={"start": str(classifier_run)}, overwrite=True)
+    assert RunFolder(classifier_run).model.is_file()
+
+
+def test_larger_batches_on_resuming_begin_the_next_epoch(pairs_file: Path, tmp_path: Path) -> None:
+    train("translate", [str(pairs_file)], out=tmp_path / "run", settings={**SMALL, "train.batch_tokens": 32})
+    steps = RunFolder(tmp_path / "run").load_checkpoint()
+    assert steps is not None
+    assert steps[0].position > 2
+    more = {"train.batch_tokens": 100_000, "train.steps": steps[0].step + 2}
+    resume(tmp_path / "run", settings=more)
+    found = RunFolder(tmp_path / "run").load_checkpoint()
+    assert found is not None
+    assert found[0].step == steps[0].step + 2
+
+
+def test_steps_that_are_asked_for_are_not_overruled_by_epochs() -> None:
+    assert settle("classify", ["a.tsv"], None, None, {})[0].train.epochs == 3
+    assert settle("classify", ["a.tsv"], None, None, {"train.steps": 50})[0].train.epochs is None
+
+
+def test_another_optimizer_on_resuming_is_refused(classifier_run: Path) -> None:
+    with pytest.raises(UserError, match=r"train\.optimizer: cannot be changed"):
+        resume(classifier_run, settings={"train.optimizer": "muon"})

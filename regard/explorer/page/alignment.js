@@ -32,6 +32,14 @@ export function emptyState(app) {
   return h("div", { class: "empty" }, h("h2", {}, "Nothing to look at yet"), h("p", {}, "Type a sentence above, or take one of the examples."));
 }
 
+/** What the next scene will most likely be asked for, if it resembles this one: asked at once, not after its answer. */
+function ahead(app) {
+  if (!app.site()) return;
+  const never = () => {}; // should it be wrong, nobody asks for it
+  app.source.matrix(app.wish(), app.site(), app.head(), app.state.get().unit).catch(never);
+  app.source.thumbnails(app.wish()).catch(never);
+}
+
 async function draw(app) {
   const { scene, state } = app;
   const site = app.site(), head = app.head(), { unit, scale } = state.get();
@@ -98,11 +106,11 @@ function pairPanel(app, { query, key }) {
 }
 
 export const alignment = {
-  title: "Alignment", available: (app) => app.run().task !== "image", build, draw, mark,
+  title: "Alignment", available: (app) => app.run().task !== "image", build, ahead, draw, mark,
   exports: (app) => (lines ? {
     drawings: [lines.svg.cloneNode(true), matrix.whole()],
     numbers: { site: app.site(), head: app.head(), unit: app.state.get().unit, queries: named.queries, keys: named.keys, weights: rowsOf(numbers) },
-    table: [["", ...named.keys], ...named.queries.map((word, row) => [word, ...rowsOf(numbers)[row]])],
+    table: () => [["", ...named.keys], ...rowsOf(numbers).map((weights, row) => [named.queries[row], ...weights])],
   } : null),
 };
 

@@ -28,9 +28,9 @@ export async function open(root, source, { inAddress = true } = {}) {
     return null;
   }
   const state = createState(inAddress);
-  const app = { root, source, runs, state, scene: null, error: null, hovered: null, milliseconds: 0 };
+  const app = { root, source, runs, state, scene: null, error: null, failure: null, hovered: null, milliseconds: 0 };
   if (state.get().run >= runs.length || state.get().run < 0) state.set({ run: 0 });
-  app.run = () => runs[state.get().run];
+  app.run = () => runs[state.get().run] ?? runs[0];
   if (state.get().text === null) state.set({ text: app.run().examples[0] ?? "" });
 
   /** What the numbers are asked for: all that decides them. */
@@ -68,20 +68,34 @@ export async function open(root, source, { inAddress = true } = {}) {
   const view = () => VIEWS[available(app).includes(state.get().view) ? state.get().view : available(app)[0]];
   let shown = null;
 
-  async function draw() {
-    const current = view();
-    if (shown !== current) {
-      shown = current;
-      app.hovered = null;
-      page.body.replaceChildren();
-      page.body.dataset.view = Object.keys(VIEWS).find((name) => VIEWS[name] === current);
-      current.build(page.body, app);
-    }
-    page.tell();
-    if (!app.scene && !current.alone) return;
+  /** One drawing at a time, and the latest: what changed meanwhile is drawn when this one is done. */
+  let drawing = null, stale = false;
+  function draw() {
+    stale = true;
+    drawing ??= (async () => {
+      while (stale) { stale = false; await drawOnce(); }
+      drawing = null;
+    })();
+    return drawing;
+  }
+
+  async function drawOnce() {
+    const focus = focused(root);
+    app.failure = null;
     try {
+      const current = view();
+      if (shown !== current) {
+        shown = current;
+        app.hovered = null;
+        page.body.replaceChildren();
+        page.body.dataset.view = Object.keys(VIEWS).find((name) => VIEWS[name] === current);
+        current.build(page.body, app);
+      }
+      page.tell();
+      if (!app.scene && !current.alone) return;
       await current.draw(app);
       current.mark?.(app);
+      focus();
       root.dataset.ready = String(Number(root.dataset.ready ?? 0) + 1);
     } catch (error) {
       page.fail(error);
@@ -98,7 +112,9 @@ export async function open(root, source, { inAddress = true } = {}) {
       again = false;
       const began = performance.now();
       try {
-        app.scene = await source.look(app.wish());
+        const answer = source.look(app.wish());
+        if (app.scene) view().ahead?.(app);
+        app.scene = await answer;
         app.error = null;
       } catch (error) {
         app.error = error;
@@ -111,7 +127,7 @@ export async function open(root, source, { inAddress = true } = {}) {
   }
 
   state.subscribe((changed) => {
-    if (changed.includes("unit") && app.scene) {
+    if (changed.includes("unit") && !changed.includes("query") && !changed.includes("key") && app.scene) {
       const axes = axesOf(app.scene, app.site());
       const { unit, query, key } = state.get();
       if (axes) {
@@ -135,6 +151,13 @@ export async function open(root, source, { inAddress = true } = {}) {
   });
   await look();
   return app;
+}
+
+/** Drawing replaces buttons: a function that gives the focus back to the one in the same place. */
+function focused(root) {
+  const held = document.activeElement, all = () => [...root.querySelectorAll("button, select")];
+  const place = all().indexOf(held);
+  return () => { if (place >= 0 && !held.isConnected && document.activeElement === document.body) all()[place]?.focus(); };
 }
 
 /** The views that this run, and this page, can show. */
@@ -171,9 +194,10 @@ function frame(app) {
       app.runs.map((one, i) => h("option", { value: i, selected: i === state.get().run }, one.name))) : h("strong", {}, run.name);
     name.replaceChildren(choice, h("span", {}, run.model), state.get().checkpoint ? h("button", { class: "chip", title: "Back to the best weights", onclick: () => state.set({ checkpoint: "" }) }, `step ${Number(state.get().checkpoint).toLocaleString("en")} ×`) : "");
     sentence.tell();
-    failure.hidden = !app.error;
-    if (app.error) failure.replaceChildren(h("strong", {}, "That did not work. "), app.error.message);
-    body.classList.toggle("stale", Boolean(app.error) && !VIEWS[body.dataset.view]?.alone);
+    const wrong = app.error ?? app.failure;
+    failure.hidden = !wrong;
+    if (wrong) failure.replaceChildren(h("strong", {}, "That did not work. "), wrong.message);
+    body.classList.toggle("stale", Boolean(wrong) && !VIEWS[body.dataset.view]?.alone);
   }
   let waiting = 0;
   const busy = (on) => {
@@ -181,6 +205,6 @@ function frame(app) {
     if (on) waiting = setTimeout(() => node.classList.add("busy"), 250);
     else node.classList.remove("busy");
   };
-  const fail = (error) => { app.error = error; tell(); };
+  const fail = (error) => { app.failure = error; tell(); };
   return { node, body, sentence, tell, busy, fail };
 }

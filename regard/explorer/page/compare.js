@@ -71,6 +71,6 @@ export const compare = {
   exports: () => (sides.length ? {
     drawings: sides.flatMap((side) => [side.lines.svg.cloneNode(true), side.grid.whole()]),
     numbers: sides.map((side) => ({ run: side.run, site: side.site, ...side.named, weights: rowsOf(side.matrix) })),
-    table: sides.flatMap((side) => [[side.run, ...side.named.keys], ...side.named.queries.map((word, row) => [word, ...rowsOf(side.matrix)[row]])]),
+    table: () => sides.flatMap((side) => [[side.run, ...side.named.keys], ...rowsOf(side.matrix).map((weights, row) => [side.named.queries[row], ...weights])]),
   } : null),
 };

@@ -111,6 +111,6 @@ export const decoding = {
   title: "Decoding", available: (app) => Boolean(app.source.decoding) && app.run().verbs.includes("decode"), build, draw,
   exports: () => (tree ? {
     drawings: [tree.svg.cloneNode(true)], numbers: told,
-    table: [["step", "token", "log_prob", "score", "kept", "ended", "parent"], ...told.tree.flatMap((branches, step) => branches.map((one) => [step + 1, one.token, one.log_prob, one.score, one.kept, one.ended, one.parent]))],
+    table: () => [["step", "token", "log_prob", "score", "kept", "ended", "parent"], ...told.tree.flatMap((branches, step) => branches.map((one) => [step + 1, one.token, one.log_prob, one.score, one.kept, one.ended, one.parent]))],
   } : null),
 };

@@ -44,7 +44,7 @@ const MAKERS = {
   svg: async ({ drawings }) => new Blob([markup(joined(drawings))], { type: "image/svg+xml" }),
   png: async ({ drawings }) => pixels(joined(drawings)),
   json: async ({ numbers }) => new Blob([JSON.stringify(numbers)], { type: "application/json" }),
-  csv: async ({ table }) => new Blob(["\ufeff", table.map((row) => row.map(cell).join(",")).join("\r\n"), "\r\n"], { type: "text/csv" }),
+  csv: async ({ table }) => new Blob(["\ufeff", table().map((row) => row.map(cell).join(",")).join("\r\n"), "\r\n"], { type: "text/csv" }),
 };
 
 function save(blob, name) {

@@ -41,6 +41,11 @@ async function draw(app) {
     h("span", { class: "hint" }, switches ? "Click a head to enlarge it; switch it off to see what it is for." : "Click a head to enlarge it."));
   const all = scene.sites.flatMap((one) => one.heads.map((head, place) => ({ ...head, site: one.site, place })));
   if (sort !== "layer") all.sort((a, b) => (b.measures[sort] ?? -1) - (a.measures[sort] ?? -1));
+  /** What is off once this head is on (its whole layer with it, if that was off), or off. */
+  const switched = ({ site, number }, on) => {
+    const name = `${site}.${number}`, others = off.filter((one) => one !== layerOf(site) && one !== name);
+    return on ? others : [...others, name].sort();
+  };
   const card = (head) => {
     const current = head.site === app.site() && String(head.number) === app.head();
     const dead = isOff(off, head.site, head.number);
@@ -50,7 +55,7 @@ async function draw(app) {
         onclick: () => state.set({ site: head.site, head: String(head.number), query: -1, key: -1 }) }, thumbnail(pictures[head.site], head.place, 78)),
       h("div", { class: "caption" }, h("span", { class: "number" }, sort === "layer" ? `head ${head.number}` : `${shortSite(head.site)} · ${head.number}`),
         switches ? h("button", { class: "switch", role: "switch", "aria-checked": String(!dead), "aria-label": `${siteTitle(head.site)}, head ${head.number}: ${dead ? "off" : "on"}`, title: dead ? "Switch on" : "Switch off",
-          onclick: () => state.set({ off: toggled(off.filter((one) => one !== layerOf(head.site)), `${head.site}.${head.number}`), forced: [] }) }) : ""),
+          onclick: () => state.set({ off: switched(head, dead), forced: [] }) }) : ""),
       h("div", { class: "label", title: head.why }, head.label, measure !== undefined ? h("span", { class: "figure" }, ` ${figure(measure)}`) : ""));
   };
   shown = all.map((head) => ({ ...head, picture: pictures[head.site] }));
@@ -82,7 +87,7 @@ export const heads = {
   exports: () => ({
     drawings: [multiples()],
     numbers: shown.map(({ site, number, label, why, measures }) => ({ site, head: number, label, why, measures })),
-    table: [["site", "head", "label", ...Object.keys(SORTS).slice(1)], ...shown.map((head) => [head.site, head.number, head.label, ...Object.keys(SORTS).slice(1).map((name) => head.measures[name] ?? "")])],
+    table: () => [["site", "head", "label", ...Object.keys(SORTS).slice(1)], ...shown.map((head) => [head.site, head.number, head.label, ...Object.keys(SORTS).slice(1).map((name) => head.measures[name] ?? "")])],
   }),
 };
 
@@ -91,10 +96,10 @@ function multiples() {
   const colours = theme(), side = 84, step = 108, across = 8;
   const parts = shown.map((head, place) => {
     const x = 16 + (place % across) * step, y = 16 + Math.floor(place / across) * (step + 26);
-    const canvas = thumbnail(head.picture, head.place, side);
+    const picture = thumbnail(head.picture, head.place, side);
     const [, rows, columns] = head.picture.shape, longer = Math.max(rows, columns);
     const text = (dy, words) => s("text", { x, y: y + side + dy, "font-family": SANS, "font-size": 10, fill: colours.text }, words);
-    return s("g", {}, s("image", { href: canvas.toDataURL(), x, y, width: (side * columns) / longer, height: (side * rows) / longer, preserveAspectRatio: "none", "image-rendering": "pixelated" }),
+    return s("g", {}, s("image", { href: picture.src, x, y, width: (side * columns) / longer, height: (side * rows) / longer, preserveAspectRatio: "none", "image-rendering": "pixelated" }),
       text(13, `${shortSite(head.site)} · ${head.number}`), text(26, head.label));
   });
   return sheet(32 + across * step, 32 + Math.ceil(shown.length / across) * (step + 26), "All heads", parts);

@@ -119,6 +119,6 @@ export const inside = {
   title: "Inside", available: (app) => Boolean(app.source.inside) && (app.scene === null || app.scene.sites.length > 0), redraws: true, build, draw,
   exports: () => (made ? {
     drawings: [poster()], numbers: told,
-    table: [["line", "number", "vector"], ...told.lines.map((line) => [line.name, line.number ?? "", ...(line.vector ?? [])]), ["scores", "", ...told.scores], ["weights", "", ...told.weights], ["value", "", ...told.value], ["output", "", ...told.output]],
+    table: () => [["line", "number", "vector"], ...told.lines.map((line) => [line.name, line.number ?? "", ...(line.vector ?? [])]), ["scores", "", ...told.scores], ["weights", "", ...told.weights], ["value", "", ...told.value], ["output", "", ...told.output]],
   } : null),
 };

@@ -35,6 +35,12 @@ async function several(response) {
   });
 }
 
+/** Bytes of an answer: a matrix, several, or JSON. */
+function weight(value) {
+  if (value.data) return value.data.byteLength;
+  return Array.isArray(value) ? value.reduce((sum, one) => sum + weight(one), 0) : 2 * JSON.stringify(value).length;
+}
+
 export function live() {
   const kept = new Map();
   let bytes = 0;
@@ -48,9 +54,9 @@ export function live() {
       kept.set(key, found);
       return found.promise;
     }
-    const entry = { size: 1024 };
+    const entry = { size: 0 };
     entry.promise = make().then((value) => {
-      entry.size = value.data?.byteLength ?? 4096;
+      entry.size = 2 * key.length + weight(value);
       bytes += entry.size;
       for (const [old, other] of kept) {
         if (bytes < KEPT_BYTES || other === entry) break;

@@ -30,7 +30,7 @@ export function paint(canvas, rows, columns, ink) {
   const { table } = theme();
   canvas.width = columns;
   canvas.height = rows;
-  const context = canvas.getContext("2d");
+  const context = canvas.getContext("2d", { willReadFrequently: true });
   const image = context.createImageData(columns, rows);
   for (let row = 0, at = 0; row < rows; row++) {
     for (let column = 0; column < columns; column++, at += 4) {

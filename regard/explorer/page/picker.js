@@ -10,9 +10,9 @@ export function thumbnail(pictures, place, side) {
   const full = fullInk(part);
   const canvas = paint(h("canvas", { "aria-hidden": "true" }), rows, columns, (row, column) => part[row * columns + column] / full);
   const longer = Math.max(rows, columns);
-  canvas.style.width = `${Math.max(4, (side * columns) / longer)}px`;
-  canvas.style.height = `${Math.max(4, (side * rows) / longer)}px`;
-  return canvas;
+  // As an image: a page composes each canvas by itself, and there can be hundreds.
+  const style = `width:${Math.max(4, (side * columns) / longer)}px;height:${Math.max(4, (side * rows) / longer)}px`;
+  return Object.assign(h("img", { alt: "", decoding: "sync", src: canvas.toDataURL() }), { style });
 }
 
 /** "encoder · layer 0 · self-attention", short. */

@@ -73,16 +73,21 @@ async function draw(app) {
 
 function mark(app) {
   if (!parts) return;
-  const columns = numbers.shape[1];
+  const [rows, columns] = numbers.shape, { extra } = app.scene.image;
   const chosen = app.selection().query;
-  const query = chosen >= 0 && chosen < numbers.shape[0] ? chosen : 0;
-  const row = (matrix) => Array.from(matrix.data.subarray(query * columns, (query + 1) * columns));
+  const query = chosen >= 0 && chosen < rows ? chosen : parts.names[0] === "[class]" ? 0 : -1;
+  // Without a class token a picture is judged by the mean of its patches: their mean is what looks.
+  const [first, last] = query >= 0 ? [query, query + 1] : [extra, rows];
+  const row = (matrix) => Array.from({ length: columns }, (_, column) => {
+    let sum = 0;
+    for (let one = first; one < last; one++) sum += matrix.data[one * columns + column];
+    return sum / (last - first);
+  });
   const shown = row(numbers);
   parts.large.show(shown, query);
   parts.small.forEach((one) => one.show(row(one.weights), query));
-  const { extra } = app.scene.image;
   const best = shown.slice(extra).reduce((most, value, place, all) => (value > all[most] ? place : most), 0) + extra;
-  parts.reading.textContent = `${parts.names[query]} looks most at ${parts.names[best]}: ${figure(shown[best], 4)}.`;
+  parts.reading.textContent = `${query >= 0 ? parts.names[query] : "The whole"} looks most at ${parts.names[best]}: ${figure(shown[best], 4)}.`;
 }
 
 export const pictures = {
@@ -90,6 +95,6 @@ export const pictures = {
   exports: (app) => (parts ? {
     drawings: [parts.large.svg.cloneNode(true), ...parts.small.map((one) => one.svg.cloneNode(true))],
     numbers: { site: app.site(), head: app.head(), tokens: parts.names, weights: rowsOf(numbers) },
-    table: [["", ...parts.names], ...rowsOf(numbers).map((values, row) => [parts.names[row], ...values])],
+    table: () => [["", ...parts.names], ...rowsOf(numbers).map((values, row) => [parts.names[row], ...values])],
   } : null),
 };

@@ -41,5 +41,5 @@ async function draw(app) {
 
 export const positions = {
   title: "Positions", available: (app) => Boolean(app.source.positions) && app.run().positions, alone: true, build, draw,
-  exports: () => (drawn.length ? { drawings: drawn.map((one) => one.whole()), numbers: { positions: rowsOf(table) }, table: rowsOf(table) } : null),
+  exports: () => (drawn.length ? { drawings: drawn.map((one) => one.whole()), numbers: { positions: rowsOf(table) }, table: () => rowsOf(table) } : null),
 };

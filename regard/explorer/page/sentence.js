@@ -54,6 +54,7 @@ export function createSentence(app) {
     const parts = [];
     if (changed && !fixed) {
       const before = await app.source.look(app.wish({ off: [], forced: [] })).catch(() => null);
+      if (scene !== app.scene) return; // another sentence has been read meanwhile
       const difference = before?.score !== null && scene.score !== null ? scene.score - (before?.score ?? 0) : null;
       const off = state.get().off.length;
       parts.push(h("div", { class: "changes" },
@@ -63,7 +64,7 @@ export function createSentence(app) {
           off ? h("button", { class: "chip", onclick: () => state.set({ off: [] }) }, `${off} off: switch ${off > 1 ? "all" : "it"} on ×`) : "",
           state.get().forced.length ? h("button", { class: "chip", onclick: () => state.set({ forced: [] }) }, "own choice of tokens: let go ×") : "")));
     }
-    if (scene.answers?.length) parts.push(h("p", { class: "classes" }, scene.answers.slice(0, 5).map(([name, share]) =>
+    if (scene.answers?.length) parts.push(h("p", { class: "classes" }, scene.answers.map(([name, share]) =>
       h("span", { class: "class" }, name, " ", h("span", { class: "figure" }, figure(share))))));
     if (scene.note) parts.push(h("p", { class: "note" }, scene.note));
     answer.replaceChildren(...parts);

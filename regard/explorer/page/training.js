@@ -19,6 +19,8 @@ async function draw(app) {
     told = await app.source.training(app.state.get().run);
   } catch (error) {
     charts = [];
+    told = null;
+    for (const name of ["state", "scores", "replay"]) nodes[name].replaceChildren();
     nodes.charts.replaceChildren(h("div", { class: "empty" }, h("h2", {}, "No learning curve"), h("p", {}, error.message)));
     return;
   }
@@ -57,6 +59,6 @@ export const training = {
   title: "Training", available: (app) => Boolean(app.source.training), alone: true, build, draw,
   exports: () => {
     const names = told ? [...new Set(told.rows.flatMap((row) => Object.keys(row)))] : [];
-    return charts.length ? { drawings: charts.map((one) => one.cloneNode(true)), numbers: told, table: [names, ...told.rows.map((row) => names.map((name) => row[name] ?? ""))] } : null;
+    return charts.length ? { drawings: charts.map((one) => one.cloneNode(true)), numbers: told, table: () => [names, ...told.rows.map((row) => names.map((name) => row[name] ?? ""))] } : null;
   },
 };
