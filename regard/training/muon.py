@@ -7,7 +7,8 @@ not grow with the batch: a few products of the matrix's own size.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
 
 import torch
@@ -24,33 +25,52 @@ class Muon(torch.optim.AdamW):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> Any:
-        for group in self.param_groups:
-            for weight in group["params"] if group["orthogonal"] else ():
-                if weight.grad is not None:
-                    self._turn(weight, group)
-                    weight.grad = None  # AdamW passes it over
+        turning = [
+            (weight, group)
+            for group in self.param_groups
+            for weight in (group["params"] if group["orthogonal"] else ())
+            if weight.grad is not None
+        ]
+        parts = [part for weight, group in turning for part in self._ahead(weight).chunk(group["orthogonal"])]
+        turned = iter(orthogonal(parts))
+        for weight, group in turning:
+            steps = list(islice(turned, group["orthogonal"]))
+            tall = max(1.0, steps[0].shape[0] / steps[0].shape[1]) ** 0.5  # the same change of outputs for any shape
+            weight.mul_(1 - group["lr"] * group["weight_decay"])
+            weight.add_(torch.cat(steps), alpha=-RATE * group["lr"] * tall)
+            weight.grad = None  # AdamW passes it over
         return super().step(closure)
 
-    def _turn(self, weight: Tensor, group: dict[str, Any]) -> None:
+    def _ahead(self, weight: Tensor) -> Tensor:
+        """The momentum of a weight, one step ahead (Nesterov's)."""
         state, grad = self.state[weight], weight.grad
         assert grad is not None, "a weight without a gradient does not move"
         if not state:
             state["momentum"] = torch.zeros_like(weight)
-        momentum = state["momentum"].lerp_(grad, 1 - MOMENTUM)
-        ahead = grad.lerp(momentum, MOMENTUM)  # Nesterov's
-        parts = [orthogonal(part) for part in ahead.chunk(group["orthogonal"])]
-        tall = max(1.0, parts[0].shape[0] / parts[0].shape[1]) ** 0.5  # the same change of outputs for any shape
-        weight.mul_(1 - group["lr"] * group["weight_decay"])
-        weight.add_(torch.cat(parts), alpha=-RATE * group["lr"] * tall)
+        return grad.lerp(state["momentum"].lerp_(grad, 1 - MOMENTUM), MOMENTUM)
 
 
-def orthogonal(matrix: Tensor, steps: int = 5) -> Tensor:
-    """Nearly U V' of the singular value decomposition U S V', by Newton and Schulz's iteration: products only."""
-    x = matrix / (matrix.norm() + 1e-7)
-    tall = x.shape[0] > x.shape[1]
-    x = x.t() if tall else x
-    for _ in range(steps):
-        square = x @ x.t()
-        x = torch.addmm(x, torch.addmm(square, square, square, beta=-4.7750, alpha=2.0315), x, beta=3.4445)
-    turned: Tensor = x.t() if tall else x
-    return turned
+def orthogonal(matrices: Sequence[Tensor], steps: int = 5) -> list[Tensor]:
+    """Nearly U V' of each singular value decomposition U S V', by Newton and Schulz's iteration: products only.
+
+    Matrices of one shape are turned together: many small products would wait for each other.
+    """
+    turned: dict[int, Tensor] = {}
+    alike: dict[tuple[int, int], list[int]] = {}
+    for place, matrix in enumerate(matrices):
+        alike.setdefault((min(matrix.shape), max(matrix.shape)), []).append(place)
+    for places in alike.values():
+        x = torch.stack([_lying(matrices[place]) for place in places])
+        x /= x.norm(dim=(1, 2), keepdim=True) + 1e-7
+        for _ in range(steps):
+            square = x @ x.mT
+            change = torch.baddbmm(square, square, square, beta=-4.7750, alpha=2.0315)
+            x = torch.baddbmm(x, change, x, beta=3.4445)
+        for place, one in zip(places, x, strict=True):
+            turned[place] = one if matrices[place].shape == one.shape else one.t()
+    return [turned[place] for place in range(len(matrices))]
+
+
+def _lying(matrix: Tensor) -> Tensor:
+    """Wider than high."""
+    return matrix.t() if matrix.shape[0] > matrix.shape[1] else matrix
