@@ -91,7 +91,9 @@ def _file(album: Album, path: Path, columns: Sequence[str] | None) -> None:
     if path.suffix.lower() == ".parquet":
         album.add(_split_of(path.name), [path], lambda bad: _parquet(path, columns, bad))
     elif path.suffix.lower() in TABLES:
-        album.add(_split_of(path.name), [path], lambda bad: _table(path, columns, bad))
+        listed = [one.content for one in _table(path, columns, BadLines()) if isinstance(one.content, Path)]
+        files = [path, *(file for file in listed if file.is_file())]
+        album.add(_split_of(path.name), files, lambda bad: _table(path, columns, bad))
     elif match := _IDX.fullmatch(path.name):
         labels = _labels_beside(path)
         album.add(_SPLITS.get(match["split"], "train"), [path, labels], lambda bad: _idx(path, labels))

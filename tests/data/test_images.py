@@ -155,6 +155,17 @@ def test_the_name_of_a_file_does_not_decide_against_what_it_is_given_as(tmp_path
     assert (len(data.rows["train"]), len(data.rows["valid"])) == (40, 10)
 
 
+def test_an_image_that_has_changed_is_decoded_anew(tmp_path: Path) -> None:
+    for number in range(6):
+        (tmp_path / f"{number}.png").write_bytes(png(pixels(number)))
+    rows = "".join(f"{number}.png,{label(number)}\n" for number in range(6))
+    (tmp_path / "all.csv").write_text(f"path,label\n{rows}", encoding="utf8")
+    before = prepared(tmp_path / "all.csv", tmp_path / "cache", valid_count=0, test_count=0).pixels[0].copy()
+    (tmp_path / "0.png").write_bytes(png(pixels(99)))
+    after = prepared(tmp_path / "all.csv", tmp_path / "cache", valid_count=0, test_count=0).pixels[0]
+    assert not np.array_equal(before, after)
+
+
 def good_folders(root: Path, count: int = 30) -> None:
     for number in range(count):
         path = root / label(number) / f"{number}.png"
