@@ -41,7 +41,8 @@ def main() -> None:
             large = np.asarray(Image.fromarray(np.squeeze(example.pixels)).resize((224, 224), Image.Resampling.NEAREST))
             large = large if large.ndim == 3 else large[..., None]
             pictures += [large, overlay(large, looked)]
-            captions += [classifier.classes[example.label], f"{classifier.classes[chances.argmax()]} {chances.max():.2f}"]
+            taken_for = classifier.classes[int(chances.argmax())]
+            captions += [classifier.classes[example.label], f"{taken_for} {chances.max():.2f}"]
     contact_sheet(pictures, captions, out)
     weight, area = np.mean(shares, axis=0)
     print(f"{out}: over {len(found)} images {weight:.0%} of the weight on {area:.0%} of the area (not black)")

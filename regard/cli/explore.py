@@ -11,6 +11,8 @@ import typer
 from regard.errors import UserError
 
 DEMO = Path("runs/demo-transformer-micro")
+SMALL = 2**26
+"""Bytes of weights up to which one thread answers sooner than several."""
 
 
 def explore(
@@ -29,6 +31,8 @@ def explore(
 
     The page is served by this machine, to this machine; it needs no network.
     """
+    import torch
+
     from regard.explorer.server import LOOPBACK, app, new_token
 
     paths = list(runs or [])
@@ -39,6 +43,9 @@ def explore(
     if host not in LOOPBACK and not token:
         token = new_token()
     served = app(paths, token)
+    weights = [file for path in paths for file in path.glob("*.safetensors")]
+    if sum(file.stat().st_size for file in weights) < SMALL:
+        torch.set_num_threads(1)  # more would wait for each other, in the browser's way: 145 ms for a key, not 190
     with _listen(host, port) as listening:
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listening.getsockname()[1]}/" + (f"?token={token}" if token else "")
