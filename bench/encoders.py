@@ -84,8 +84,9 @@ def main() -> None:
     console, results = Console(), dict[str, Any]()
     console.print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {options.rounds} rounds")
     with tempfile.TemporaryDirectory() as name:
-        folder, read = Path(name), texts(options.sentences)
+        folder, read = Path(name), list[str]()
         if {"bert", "sentences"} & set(options.work):
+            read = texts(options.sentences)
             prepare_bert(folder, read)
         if {"vit", "vit-train"} & set(options.work):
             prepare_vit(folder)

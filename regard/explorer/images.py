@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from regard.errors import UserError
-from regard.explorer.scene import Scene, Subject, Wish
+from regard.explorer.scene import MOST, Scene, Subject, Wish
 from regard.inference.silence import without
 from regard.models.base import ImageEncoder
 from regard.nn.record import Axis, Recording
@@ -31,7 +31,7 @@ class Looked(Scene):
     def __init__(self, found: Classification, classifier: ImageClassifier) -> None:
         self.found, self.classifier = found, classifier
         self.output = found.label
-        self.answers = list(found.probabilities.items())[:5]
+        self.answers = list(found.probabilities.items())[:MOST]
         pixels = found.pixels
         self.shown = classifier.framing.shown(classifier.framed(pixels)[None])
         encoder = classifier.model.encoder

@@ -84,8 +84,10 @@ def _examples(saved: Saved, task: type[Task]) -> list[str]:
     if issubclass(task, EncoderTask):
         texts = [f" {PARTS} ".join(task.texts(example)) for example in _held_out(saved, task)]
     else:
-        texts = [one.source for one in _held_out(saved, task) if isinstance(one, Pair)]
-        texts += [one.lead for one in _held_out(saved, task) if isinstance(one, Article)]
+        held_out = _held_out(saved, task)
+        texts = [
+            one.source if isinstance(one, Pair) else one.lead for one in held_out if isinstance(one, Pair | Article)
+        ]
     short = [text for text in texts if len(text) <= 60] or [text[:200] for text in texts]
     return list(dict.fromkeys([*known, *short[:6]]))[:6]
 

@@ -10,7 +10,7 @@ import torch
 from tokenizers import Encoding
 
 from regard.data.words import split_words
-from regard.explorer.scene import TOKENS, Scene, Subject, Wish, too_long
+from regard.explorer.scene import MOST, TOKENS, Scene, Subject, Wish, too_long
 from regard.inference.silence import without
 from regard.nn.layers import MultiHeadAttention
 from regard.nn.record import Axis, Recording
@@ -24,8 +24,6 @@ from regard.tasks.tag import Tagger
 
 PARTS = "|||"
 """What stands between the texts of a pair, a question and its context, a situation and its choices."""
-MOST = 5
-"""Classes and choices that are shown, the likeliest."""
 WISHES: dict[type[Any], str] = {
     Answerer: f"For an answer, write a question {PARTS} and the text it is about.",
     Chooser: f"For a choice, write a situation {PARTS} one choice {PARTS} another.",

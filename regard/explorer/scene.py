@@ -19,6 +19,8 @@ from regard.nn.record import AttentionRecord, Axis, Recording, records
 
 TOKENS = 2048
 """The longest input, and output, that the page shows."""
+MOST = 5
+"""Classes and choices that the page shows, the likeliest."""
 
 
 @dataclass(frozen=True)
