@@ -34,6 +34,7 @@ class Recurrent(nn.Module):
     ) -> None:
         super().__init__()
         kind = {"gru": nn.GRU, "lstm": nn.LSTM}[cell]
+        self.gates = {"gru": 3, "lstm": 4}[cell]
         between = dropout if layers > 1 else 0.0
         self.layers = kind(inputs, width, layers, batch_first=True, bidirectional=both_ways, dropout=between)
         for name, weight in self.layers.named_parameters():

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from regard.config import TrainConfig
 from regard.nn.layers import GatedFeedForward, GroupedSelfAttention, MultiHeadAttention
+from regard.nn.recurrent import Recurrent
 from regard.training.muon import Muon
 
 
@@ -35,10 +36,12 @@ def build_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimi
 
 def inner_matrices(model: nn.Module) -> dict[str, int]:
     """The weights of the linear maps within layers, each with the number of maps that it is: queries, keys and values,
-    or gate and values, are one above the other."""
-    found = {}
+    gate and values, or the gates of a recurrent cell, are one above the other."""
+    found: dict[str, int] = {}
     for place, module in model.named_modules():
-        if re.search(r"\.\d+\.", f"{place}."):
+        if isinstance(module, Recurrent):
+            found |= {f"{place}.{name}": module.gates for name, weight in module.named_parameters() if weight.ndim == 2}
+        elif re.search(r"(encoder|decoder)\.\d+\.", f"{place}."):
             if isinstance(module, MultiHeadAttention):
                 found[f"{place}.weight"] = 3
             elif isinstance(module, GatedFeedForward):
@@ -55,7 +58,7 @@ def depth(name: str) -> float:
 
     The names are those of `regard.models.heads.Headed`.
     """
-    if not name.startswith("encoder.") or ".pooler." in name:
+    if not name.startswith("encoder.") or name.startswith(("encoder.pooler.", "encoder.final_norm.")):
         return math.inf
     layer = re.match(r"encoder\.encoder\.(\d+)\.", name)
     return 1.0 + int(layer[1]) if layer else 0.0
