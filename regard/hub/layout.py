@@ -81,7 +81,7 @@ class Layout:
         for setting, names in self.fields.items():
             read = {name: self._value(theirs, name) for name in _tuple(names)}
             given = {name: value for name, value in read.items() if value is not None}
-            if len(set(given.values())) > 1:
+            if any(value != next(iter(given.values())) for value in given.values()):
                 both = ", ".join(f"{name} = {value!r}" for name, value in given.items())
                 raise UserError(f"config.json: {both}: only equal values are supported")
             for name, value in given.items():
@@ -99,13 +99,14 @@ class Layout:
                 raise UserError(
                     f"model.{setting} = {ours[setting]!r}: cannot be written as {self.model_type}, which has {value!r}"
                 )
+        fixed = {name: value for name, value in self.fixed.items() if value is not None}
         named: dict[str, Any] = {}
         for setting, names in self.fields.items():
             for name in _tuple(names) if ours.get(setting) is not None else ():
                 value = self._theirs(setting, ours[setting])
                 if named.setdefault(name, value) != value:
                     raise UserError(f"model.{setting} = {ours[setting]!r}: {self.model_type} has no such {name}")
-        return nest({"model_type": self.model_type, **self.fixed, **named})
+        return nest({"model_type": self.model_type, **fixed, **named})
 
     def to_ours(
         self, theirs: Mapping[str, Tensor], settings: Mapping[str, Any]
@@ -118,7 +119,7 @@ class Layout:
             absent = [part for part in parts if part not in theirs]
             if not absent:
                 pieces = [theirs[part][0] if part in self.one_row else theirs[part] for part in parts]
-                pieces = [piece.t() for piece in pieces] if self._turned(name) else pieces
+                pieces = [piece.t().contiguous() for piece in pieces] if self._turned(name) else pieces
                 ours[name] = torch.cat(pieces) if len(pieces) > 1 else pieces[0]
             elif name in self.zeros:
                 ours[name] = ours[self.zeros[name]].new_zeros(len(ours[self.zeros[name]]))

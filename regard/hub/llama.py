@@ -19,11 +19,28 @@ LLAMA = Layout(
         "activation": "hidden_act",
         "norm_epsilon": "rms_norm_eps",
         "rotary_base": "rope_parameters.rope_theta",
+        "rotary": "rope_parameters.rope_type",
+        "rotary_factor": "rope_parameters.factor",
+        "rotary_low": "rope_parameters.low_freq_factor",
+        "rotary_high": "rope_parameters.high_freq_factor",
+        "rotary_first": "rope_parameters.original_max_position_embeddings",
         "tie_output": "tie_word_embeddings",
         "max_length": "max_position_embeddings",
     },
-    values={"activation": ACTIVATIONS},
-    fallbacks={"rope_parameters.rope_theta": "rope_theta"},
+    values={"activation": ACTIVATIONS, "rotary": {"default": "default", "llama3": "llama3"}},
+    fallbacks={
+        "rope_parameters.rope_theta": "rope_theta",
+        **{
+            f"rope_parameters.{name}": f"rope_scaling.{name}"
+            for name in (
+                "rope_type",
+                "factor",
+                "low_freq_factor",
+                "high_freq_factor",
+                "original_max_position_embeddings",
+            )
+        },
+    },
     weights={
         "words.weight": "embed_tokens.weight",
         "decoder.{n}.attention.query.weight": f"{_LAYER}.self_attn.q_proj.weight",
@@ -43,8 +60,7 @@ LLAMA = Layout(
     unless={"output.weight": "tie_output"},
     means={"kind": "llama"},
     fixed={
-        "rope_parameters.rope_type": "default",
-        "rope_scaling": None,
+        "rope_scaling.type": None,  # of older files: another way to stretch
         "attention_bias": False,
         "mlp_bias": False,
     },

@@ -29,7 +29,7 @@ from regard.models.gpt import initialise
 from regard.nn.dropout import Dropout
 from regard.nn.layers import Activation, GatedFeedForward, GroupedSelfAttention, Residual, Stack
 from regard.nn.record import Recording
-from regard.nn.rotary import Turn, turn
+from regard.nn.rotary import Stretch, Turn, turn
 from regard.nn.state import KeyValue
 
 
@@ -46,6 +46,11 @@ class LlamaConfig(ModelConfig):
     activation: Activation = "silu"
     norm_epsilon: float = Field(default=1e-5, gt=0)
     rotary_base: float = Field(default=10_000.0, gt=1)
+    rotary: Literal["default", "llama3"] = Field(default="default", description="llama3: stretched for long texts")
+    rotary_factor: float | None = Field(default=None, ge=1, description="of a stretch; see regard.nn.rotary")
+    rotary_low: float | None = Field(default=None, gt=0)
+    rotary_high: float | None = Field(default=None, gt=0)
+    rotary_first: int | None = Field(default=None, ge=1)
     tie_output: bool = Field(default=False, description="the output projection is the embedding table")
     pad: int = Field(default=-1, description="the id that is no token: none of the vocabulary's")
     max_length: int = Field(default=2048, ge=1, description="the context, in tokens")
@@ -58,7 +63,16 @@ class LlamaConfig(ModelConfig):
             raise ValueError(f"head_width = {self.head_width or self.width // self.heads}: must be even, to be turned")
         if self.heads % (self.key_heads or self.heads):
             raise ValueError(f"key_heads = {self.key_heads}: must divide heads = {self.heads}")
+        if self.rotary == "llama3" and self.stretch is None:
+            raise ValueError("rotary = 'llama3': needs rotary_factor, rotary_low < rotary_high, and rotary_first")
         return self
+
+    @property
+    def stretch(self) -> Stretch | None:
+        factor, low, high, first = self.rotary_factor, self.rotary_low, self.rotary_high, self.rotary_first
+        if self.rotary == "default" or not (factor and low and high and first) or low >= high:
+            return None
+        return Stretch(factor, low, high, first)
 
 
 SIZES: dict[str, dict[str, object]] = {
@@ -119,7 +133,8 @@ class Llama(Decoder):
         record: Recording | None = None,
     ) -> tuple[Tensor, tuple[KeyValue, ...]]:
         x = self.dropout(self.words(ids.clamp(min=0)))  # (B, T, M)
-        turned = turn(places, self.config.head_width or self.config.width // self.config.heads, self.config.rotary_base)
+        config = self.config
+        turned = turn(places, config.head_width or config.width // config.heads, config.rotary_base, config.stretch)
         presents = []
         for index, (block, before) in enumerate(zip(self.decoder, past, strict=True)):
             x, present = block(x, turned, mask, before, record, f"decoder.{index}")

@@ -6,6 +6,7 @@ turned key then depends on how far apart they stand, and on nothing else; nothin
 The pairs are (i, i + D/2), as in the weights that are published in Hugging Face's layout.
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -25,8 +26,25 @@ class Turn:
         return heads * self.cosine + torch.cat([-second, first], dim=-1) * self.sine
 
 
-def turn(places: Tensor, width: int, base: float = 10_000.0) -> Turn:
+@dataclass(frozen=True)
+class Stretch:
+    """Rates that were changed for longer texts than those trained on first (Llama 3.1): what turns slowly, fewer than
+    `low` times in `first` tokens, turns `factor` times more slowly; what turns more than `high` times stays."""
+
+    factor: float
+    low: float
+    high: float
+    first: int
+
+    def __call__(self, rates: Tensor) -> Tensor:
+        turns = self.first * rates / (2 * math.pi)
+        kept = ((turns - self.low) / (self.high - self.low)).clamp(0, 1)
+        return rates * (kept + (1 - kept) / self.factor)
+
+
+def turn(places: Tensor, width: int, base: float = 10_000.0, stretch: Stretch | None = None) -> Turn:
     """For tokens at `places` (B, T), in heads of `width`."""
     rates = base ** (-torch.arange(0, width, 2, device=places.device).float() / width)  # (D / 2)
+    rates = rates if stretch is None else stretch(rates)
     angles = (places[..., None] * rates).repeat(1, 1, 2)[:, None]  # (B, 1, T, D)
     return Turn(angles.cos(), angles.sin())

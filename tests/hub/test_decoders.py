@@ -10,9 +10,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from regard.config import SearchConfig
+from regard.config import Config, SearchConfig
+from regard.data.subwords import Subwords
 from regard.decoding import Limits, search
 from regard.errors import UserError
+from regard.hub.decoders import read_decoder, write_decoder
+from regard.hub.folder import read_folder
 from regard.hub.gpt2 import GPT1, GPT2
 from regard.hub.layout import Layout
 from regard.hub.llama import LLAMA
@@ -21,6 +24,7 @@ from regard.models import build, parse_model
 from regard.models.decoder import Decoder
 from regard.nn.record import Recording
 from regard.nn.weights import load_weights, weights_of
+from regard.tasks.saved import Saved
 
 transformers = pytest.importorskip("transformers")
 
@@ -57,6 +61,16 @@ PEERS: dict[str, tuple[Layout, Callable[[], Any]]] = {
         lambda: llama(
             num_hidden_layers=3, hidden_size=24, num_attention_heads=6, num_key_value_heads=2, intermediate_size=40,
             tie_word_embeddings=True, rope_parameters={"rope_theta": 500.0, "rope_type": "default"},
+        ),
+    ),
+    "llama, stretched": (
+        LLAMA,
+        lambda: llama(
+            num_hidden_layers=2, hidden_size=32, num_attention_heads=2, num_key_value_heads=1, intermediate_size=24,
+            rope_parameters={
+                "rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 1.0,
+                "high_freq_factor": 4.0, "original_max_position_embeddings": 16,
+            },
         ),
     ),
     "llama, wide heads": (
@@ -159,8 +173,10 @@ def test_outputs_are_token_for_token_equal(name: str, beam: int, packed: bool) -
 
 
 def test_a_setting_that_ours_has_no_choice_for_is_refused() -> None:
-    with pytest.raises(UserError, match=r"rope_parameters\.rope_type = 'llama3': only 'default'"):
-        LLAMA.settings({"rope_parameters": {"rope_type": "llama3"}})
+    with pytest.raises(UserError, match=r"rope_parameters\.rope_type = 'yarn': must be one of 'default', 'llama3'"):
+        LLAMA.settings({"rope_parameters": {"rope_type": "yarn"}})
+    with pytest.raises(UserError, match=r"rope_scaling\.type = 'linear': only None"):
+        LLAMA.settings({"rope_scaling": {"type": "linear", "factor": 2.0}})
     with pytest.raises(UserError, match="activation_function = 'mish': must be one of 'relu'"):
         GPT2.settings({"activation_function": "mish"})
 
@@ -184,3 +200,22 @@ def test_real_weights_tell_the_same_story(beam: int) -> None:
     (ours,) = Run.load(STORIES).generate(prompt, options)
     assert [*ours.prompt_ids, *ours.ids] == theirs
     assert prompt + ours.text == tokenizer.decode(theirs, skip_special_tokens=True)
+
+
+@pytest.mark.parametrize("before", [[], [2]])
+def test_an_exported_tokenizer_puts_before_a_text_what_the_run_was_trained_with(
+    tmp_path: Path, before: list[int]
+) -> None:
+    tokenizer = Subwords.learn(["the lion and the mouse"] * 3, kind="byte-bpe", vocabulary=300)
+    settings = {"kind": "gpt", "layers": 1, "width": 8, "heads": 1, "max_length": 16}
+    model = parse_model(settings)
+    weights = weights_of(build(model, len(tokenizer)))
+    for facts in ({"context": 16, "before": before, "blank": []}, {}):  # a language model's, and a translator's
+        saved = Saved(tmp_path, Config(task="language", model=model), weights, tokenizer, facts)
+        out = tmp_path / f"out-{len(facts)}"
+        out.mkdir()
+        write_decoder(saved, out)
+        theirs = transformers.AutoTokenizer.from_pretrained(out)
+        expected = facts.get("before", [])
+        assert theirs("the lion").input_ids == [*expected, *tokenizer.encode("the lion")]
+        assert read_decoder(read_folder(out)).facts["before"] == expected
