@@ -126,13 +126,14 @@ def regard_gpt2(folder: Path, weights: str) -> Work:
     from regard.hub.gpt2 import GPT2
     from regard.inference import pack
     from regard.models import build, parse_model
-    from regard.nn.weights import load_weights
+    from regard.nn.weights import Unfilled, load_weights
     from regard.training.memory import keep_freed_memory
 
     keep_freed_memory()
     read = read_folder(folder / "gpt2")
     config = parse_model(GPT2.settings(read.config))
-    model: Any = build(config, VOCABULARY)
+    with Unfilled():
+        model: Any = build(config, VOCABULARY)
     load_weights(model, GPT2.to_ours(read.weights, config.model_dump())[0], folder, share=True)
     model = pack(model.eval(), weights)  # type: ignore[arg-type]
     del read

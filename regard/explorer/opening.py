@@ -19,7 +19,7 @@ from regard.explorer.reading import PARTS, Readings
 from regard.explorer.scene import Subject
 from regard.explorer.translation import Translations
 from regard.explorer.writing import Writings
-from regard.nn.weights import load_tensors, load_weights
+from regard.nn.weights import load_tensors
 from regard.tasks import task_named
 from regard.tasks.base import Task
 from regard.tasks.encoder import EncoderPredictor, EncoderTask
@@ -31,7 +31,7 @@ from regard.tasks.summarize import Summarizer
 from regard.tasks.translator import Translator
 from regard.training.folder import RunFolder, read_run_config
 from regard.training.metrics import read_metrics
-from regard.training.saved import open_saved
+from regard.training.saved import open_saved, trained_model
 
 EXAMPLES = {"english-french": ["The white cat is not sleeping.", "My old friend will never buy a red car."]}
 """First sentences for the built-in corpora; other runs show their own held-out ones."""
@@ -43,9 +43,7 @@ def open_run(path: Path, checkpoint: str = "") -> Subject:
     saved = open_saved(path)
     if checkpoint:
         saved = replace(saved, weights=_checkpoint(RunFolder(path), checkpoint))
-    config, task = saved.config, task_named(saved.config.task)
-    model = task.build(config, 0 if saved.text is None else len(saved.text), saved.facts).eval()
-    load_weights(model, saved.weights, saved.path)
+    config, task, model = saved.config, task_named(saved.config.task), trained_model(saved).eval()
     name = "-".join(filter(None, (config.model.kind, config.model.size)))
     predictor = task.predictor(saved, model)
     folder = path.resolve().name

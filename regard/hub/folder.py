@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from regard.errors import UserError
-from regard.nn.weights import load_tensors
+from regard.nn.weights import StoredTensors
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "tf_model.h5", "flax_model.msgpack")
@@ -47,24 +47,23 @@ def write_folder(path: Path, config: Mapping[str, Any], weights: Mapping[str, Te
     save_file(dict(weights), path / WEIGHTS, metadata={"format": "pt"})
 
 
-def _read_weights(path: Path) -> dict[str, Tensor]:
+def _read_weights(path: Path) -> StoredTensors:
     if (path / WEIGHTS).is_file():
-        return load_tensors(path / WEIGHTS)[0]
+        return StoredTensors(path / WEIGHTS)
     if (path / INDEX).is_file():
         places: dict[str, str] = read_json(path / INDEX).get("weight_map", {})
-        weights: dict[str, Tensor] = {}
-        for name in sorted(set(places.values())):
-            weights |= load_tensors(path / name)[0]
+        weights = StoredTensors(*(path / name for name in sorted(set(places.values()))))
         absent = [name for name in places if name not in weights]
         if absent:
             raise UserError(f"{path / INDEX}: names weights that no file has: {', '.join(absent[:5])}")
         return weights
     for name in PICKLES:
         if (path / name).is_file():
+            kind = (read_json(path / CONFIG).get("architectures") or ["AutoModel"])[0]
             raise UserError(
                 f"{path}: has its weights only in {name}, which can run code when it is opened. Write {WEIGHTS} first, "
-                "where transformers is installed: "
-                f"AutoModel.from_pretrained({str(path)!r}).save_pretrained({str(path)!r})"
+                f"where transformers is installed: transformers.{kind}.from_pretrained({str(path)!r})"
+                f".save_pretrained({f'{path}-safe'!r}); and copy the tokenizer's files"
             )
     raise UserError(f"{path}: has no weights (neither {WEIGHTS} nor {INDEX})")
 

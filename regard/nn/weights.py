@@ -1,24 +1,67 @@
 """The weights of a model as safetensors files. Never a pickle."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from regard.errors import UserError
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Tensors and what is written about them. Never a pickle."""
+    """Tensors and what is written about them."""
+    with _opened(path) as file:
+        return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+
+
+class StoredTensors(Mapping[str, Tensor]):
+    """The tensors of one or several files, each read when it is asked for: what nobody holds, takes no memory."""
+
+    def __init__(self, *paths: Path) -> None:
+        self.places: dict[str, Path] = {}
+        for path in paths:
+            with _opened(path) as file:
+                self.places |= dict.fromkeys(file.keys(), path)
+
+    def __getitem__(self, name: str) -> Tensor:
+        with _opened(self.places[name]) as file:
+            tensor: Tensor = file.get_tensor(name)
+            return tensor.clone()  # a tensor as it comes keeps all of its file in memory
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.places
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.places)
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
     try:
         with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+            yield file
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except (SafetensorError, OSError) as error:
         raise UserError(f"{path}: damaged or cut short ({error})") from None
+
+
+class Unfilled(TorchFunctionMode):
+    """Models that are built in it keep their memory untouched, and so do not take it: they get their weights next."""
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        named = kwargs or {}
+        if getattr(function, "__name__", "") in ("normal_", "uniform_", "kaiming_uniform_"):
+            return args[0] if args else named["tensor"]
+        return function(*args, **named)
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
@@ -63,9 +106,9 @@ def begin_with(model: nn.Module, tensors: Mapping[str, Tensor], source: str) -> 
         own[name].copy_(tensors[name])
     fresh, unused = [name for name in own if name not in fitting], [name for name in tensors if name not in fitting]
     notes = [f"Weights from {source}: {len(fitting)} of {len(own)}"]
-    notes += [f"  fresh: {_listed(fresh)}"] if fresh else []
-    return notes + ([f"  not used: {_listed(unused)}"] if unused else [])
+    notes += [f"  fresh: {listed(fresh)}"] if fresh else []
+    return notes + ([f"  not used: {listed(unused)}"] if unused else [])
 
 
-def _listed(names: list[str], most: int = 6) -> str:
+def listed(names: Sequence[str], most: int = 6) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -9,8 +9,9 @@ from torch import nn
 
 from regard.data.subwords import open_tokenizer
 from regard.errors import UserError
-from regard.hub.published import is_published, open_published
-from regard.nn.weights import load_tensors, load_weights
+from regard.hub.folder import is_folder
+from regard.hub.published import open_published
+from regard.nn.weights import Unfilled, load_tensors, load_weights
 from regard.tasks import settings_of, task_named
 from regard.tasks.saved import Saved
 from regard.training.folder import RunFolder, read_run_config
@@ -19,13 +20,14 @@ from regard.training.folder import RunFolder, read_run_config
 def trained_model(saved: Saved) -> nn.Module:
     """The model of what was saved, with its weights."""
     vocabulary = 0 if saved.text is None else len(saved.text)
-    model = task_named(saved.config.task).build(saved.config, vocabulary, saved.facts)
+    with Unfilled():
+        model = task_named(saved.config.task).build(saved.config, vocabulary, saved.facts)
     load_weights(model, saved.weights, saved.path, share=True)
     return model
 
 
 def open_saved(path: Path) -> Saved:
-    if is_published(path):
+    if is_folder(path):
         return open_published(path)
     folder = RunFolder(path)
     config, _ = settings_of([("config.yaml", read_run_config(folder))])
