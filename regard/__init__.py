@@ -13,7 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from regard.api import draw, load, resume, show, train
+    from regard.api import draw, export, load, resume, show, train
     from regard.config import SearchConfig
     from regard.errors import UserError
     from regard.nn.record import AttentionRecord, Recording
@@ -27,6 +27,7 @@ __all__ = [
     "SearchConfig",
     "UserError",
     "draw",
+    "export",
     "load",
     "resume",
     "show",
@@ -35,6 +36,7 @@ __all__ = [
 
 _HOMES = {
     "draw": "regard.api",
+    "export": "regard.api",
     "load": "regard.api",
     "resume": "regard.api",
     "show": "regard.api",

@@ -7,12 +7,14 @@ from pathlib import Path
 
 from regard.explorer.figures import draw
 from regard.explorer.notebook import register, show
+from regard.hub import published
 from regard.inference import Weights
 from regard.run import Run
 from regard.training import start
 from regard.training.display import display_for
+from regard.training.saved import open_saved
 
-__all__ = ["draw", "load", "resume", "show", "train"]
+__all__ = ["draw", "export", "load", "resume", "show", "train"]
 
 register()
 
@@ -57,3 +59,8 @@ def resume(path: str | Path, *, settings: Mapping[str, object] | None = None, qu
 def load(path: str | Path, device: str = "auto", weights: Weights = "float32") -> Run:
     """Open a trained run. With `weights="int8"` it runs faster on a CPU and hardly worse."""
     return Run.load(path, device, weights)
+
+
+def export(path: str | Path, out: str | Path) -> None:
+    """Write a run as a folder that Hugging Face's `transformers` opens."""
+    published.export(open_saved(Path(path)), Path(out))

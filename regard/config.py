@@ -37,6 +37,11 @@ class ModelConfig(Settings):
     vocabulary: int | None = Field(default=None, ge=1)
     pad: int = 0
 
+    @property
+    def longest_input(self) -> int | None:
+        """Tokens that the model can read, if there is a limit."""
+        return getattr(self, "max_length", None)
+
 
 class DataConfig(Settings):
     """Where examples come from and how they are divided."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
 
@@ -23,6 +24,7 @@ from regard.models.base import Features
 from regard.models.heads import Headed
 from regard.tasks import task_named
 from regard.tasks.answer import Answerer, Found
+from regard.tasks.base import Predictor as Scored
 from regard.tasks.choose import Chooser, Chosen
 from regard.tasks.classify import Classified, Classifier
 from regard.tasks.filler import Filled, Filler
@@ -39,6 +41,7 @@ from regard.training.memory import keep_freed_memory
 from regard.training.saved import open_saved, trained_model
 
 Predictor = TypeVar("Predictor")
+_LOG = logging.getLogger("regard")  # on the terminal, unless a program says otherwise
 
 
 class Run:
@@ -56,6 +59,8 @@ class Run:
     def load(cls, path: str | Path, device: str = "auto", weights: Weights = "float32") -> Run:
         """Open a run, or a published folder."""
         saved = open_saved(Path(path))
+        for note in saved.notes:
+            _LOG.warning(note)
         model = trained_model(saved)
         keep_freed_memory()
         model = model.eval().to(pick_device(device))
@@ -88,10 +93,14 @@ class Run:
         return list(self.summarizer.summarize([texts] if isinstance(texts, str) else texts, search, ask=ask))
 
     def translate(
-        self, texts: Sequence[str] | str, search: SearchConfig | None = None, prefixes: Sequence[str] | None = None
+        self,
+        texts: Sequence[str] | str,
+        search: SearchConfig | None = None,
+        prefixes: Sequence[str] | None = None,
+        ask: str | None = None,
     ) -> list[Translation]:
         """Translate one text or several; each result has `.text`, `.score` and `.attention`."""
-        return list(self.stream([texts] if isinstance(texts, str) else texts, search, prefixes))
+        return list(self.stream([texts] if isinstance(texts, str) else texts, search, prefixes, ask=ask))
 
     def stream(
         self,
@@ -154,16 +163,31 @@ class Run:
         several = [prompts] if isinstance(prompts, str) else prompts
         return self.generator.generate(several, search or self.config.decode, stop, choices)
 
+    def score(self, *files: str | Path) -> dict[str, dict[str, Any]]:
+        """The scores of any task, by set: on files, or on what the run held out."""
+        predictor, named = self.predictor, [str(file) for file in files]
+        if isinstance(predictor, Translator):
+            pairs = {Path(named[0]).name: self.read(named)} if files else self.held_out()
+            return {name: asdict(self.evaluate(some)[0]) for name, some in pairs.items()}
+        if not isinstance(predictor, Scored):
+            raise UserError(f"{self.folder.path}: a run of the task {self.config.task!r} is scored when it is trained")
+        bad = BadLines()
+        examples = {Path(named[0]).name: predictor.read(named, self.config.data, bad)} if files else self.held_out()
+        bad.check(self.config.data.max_bad_share)
+        return {name: dict(predictor.evaluate(some).scores) for name, some in examples.items()}
+
     def evaluate(
         self,
         pairs: Sequence[Pair] | str | Path,
         search: SearchConfig | None = None,
         variant: Variant | None = None,
+        ask: str | None = None,
     ) -> tuple[Scores, list[Translation]]:
         """Scores on pairs, or on a file of them, and the translations that were scored."""
         if isinstance(pairs, str | Path):
             pairs = self.read([str(pairs)])
-        return evaluate(self.translator, pairs, search or self.config.decode, variant)
+        translator = self.translator if ask is None else self.translator.asking(ask)
+        return evaluate(translator, pairs, search or self.config.decode, variant)
 
     def read(
         self, files: Sequence[str], columns: Sequence[str] | None = None, bad: BadLines | None = None

@@ -85,6 +85,9 @@ def small_model(variant: str, seed: int = 0) -> EncoderDecoder:
     if isinstance(model, Decoder):
         model = Prompted(model, PAD)
     assert isinstance(model, EncoderDecoder), f"{variant}: an encoder-decoder"
+    with torch.no_grad():
+        for weight in model.parameters():  # none is zero, or one: what is forgotten shows
+            weight.add_(torch.randn_like(weight), alpha=0.02)
     return model
 
 

@@ -44,6 +44,12 @@ def test_gpt_sizes_are_the_papers(name: str, millions: float) -> None:
     assert parameters(name, 50_257) / 1e6 == pytest.approx(millions, rel=0.02 if "gpt-3" in name else 0.001)
 
 
+@pytest.mark.parametrize(("name", "millions"), [("bert-base", 110), ("bert-large", 340)])
+def test_bert_sizes_are_the_papers(name: str, millions: float) -> None:
+    """Devlin 2019, section 3, with the published vocabulary."""
+    assert parameters(name, 30_522) / 1e6 == pytest.approx(millions, rel=0.02)
+
+
 def test_gpt_1_and_the_small_llamas_are_the_published() -> None:
     assert parameters("gpt-1", 40_478) / 1e6 == pytest.approx(116.5, rel=0.001)
     assert parameters("llama-15m", 32_000) / 1e6 == pytest.approx(15.2, rel=0.003)

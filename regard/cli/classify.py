@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.inputs import files_of, lines_of, windows_of
+from regard.cli.inputs import files_of, windows_of
 
 
 def classify(
@@ -50,7 +50,7 @@ def classify(
     picture = Picture(attention, site, head, grid, single=not files and len(given) == 1)
     number = 0
     with output(out, files) as file:
-        for window in windows_of(lines_of(files, given)):
+        for window in windows_of(files, given):
             for one in opened.classify(window, None if second is None else [second] * len(window)):
                 number += 1
                 answer = one.probabilities.get(one.label)

@@ -41,5 +41,5 @@ def embed(
             np.save(file, unit if normalise else vectors)
         typer.echo(f"{out}: {vectors.shape[0]:,} vectors of {vectors.shape[1]}")
         return
-    for number, (one, row) in enumerate(zip(texts[:20], unit @ unit.T, strict=False)):
-        typer.echo(f"{number:3} " + " ".join(f"{value:6.3f}" for value in row[:20]) + f"  {one[:60]}")
+    for number, (one, row) in enumerate(zip(texts[:20], unit[:20] @ unit[:20].T, strict=True)):
+        typer.echo(f"{number:3} " + " ".join(f"{value:6.3f}" for value in row) + f"  {one[:60]}")

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from regard.config import SearchConfig
     from regard.run import Run
     from regard.tasks.base import Evaluation, Predictor
+    from regard.tasks.translation_scores import Variant
 
 
 def evaluate(
@@ -28,9 +30,12 @@ def evaluate(
         typer.Argument(help="Pairs to score; without them, the run's own held-out sentences.", show_default=False),
     ] = None,
     columns: Annotated[str | None, typer.Option(help="Source and target columns: en,fr or 0,1.")] = None,
-    tokenize: Annotated[str, typer.Option(help="sacreBLEU's tokenizer: 13a, none, intl, zh, ja-mecab, ...")] = "13a",
+    tokenize: Annotated[
+        str | None, typer.Option(help="sacreBLEU's tokenizer: 13a (the default), none, intl, zh, ja-mecab, ...")
+    ] = None,
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case.")] = False,
     beam: Annotated[int | None, typer.Option(help="Width of the beam; 1 is greedy.")] = None,
+    ask: Annotated[str | None, typer.Option(help="Said before every text: 'translate English to German:'.")] = None,
     by_length: Annotated[bool, typer.Option("--by-length", help="BLEU of short and of long sentences too.")] = False,
     stride: Annotated[
         int | None, typer.Option(help="Language models: tokens predicted from one context.", show_default=False)
@@ -50,41 +55,79 @@ def evaluate(
     Translation: BLEU, chrF and TER with their signatures, exact outputs, perplexity, token accuracy, and the alignment
     error rate (AER) where the file's third column holds word alignments. Other tasks: their own scores.
     """
-    from regard.cli.output import output
-    from regard.cli.show import print_lengths, print_scores
-    from regard.config import SearchConfig, validated
-    from regard.data.badlines import BadLines
     from regard.run import Run
     from regard.tasks.base import Predictor
-    from regard.tasks.translation_scores import Variant, sentence_bleu
-    from regard.tasks.translator import Translator
+    from regard.tasks.generator import Generator
+    from regard.tasks.image_classifier import ImageClassifier
+    from regard.tasks.summarize import Summarizer
+    from regard.tasks.translation_scores import Variant
 
     opened = Run.load(run, device, "int8" if int8 else "float32")
-    if isinstance(opened.predictor, Predictor):
-        score = opened.predictor.evaluate if stride is None else partial(opened.generator.evaluate, stride=stride)
-        _score(opened, opened.predictor, score, files or [], columns, out, worst, as_json)
-        return
-    if not isinstance(opened.predictor, Translator) or opened.config.task != "translate":
+    predictor, translates = opened.predictor, opened.config.task == "translate"
+    for able, whose, options in (
+        (translates, "translators", {"--tokenize": tokenize, "--lowercase": lowercase, "--by-length": by_length}),
+        (translates or isinstance(predictor, Summarizer), "models that write", {"--beam": beam, "--ask": ask}),
+        (isinstance(predictor, Generator), "language models", {"--stride": stride}),
+        (isinstance(predictor, ImageClassifier), "models of images", {"--worst": worst}),
+    ):
+        for name, value in options.items():
+            if value not in (None, False) and not able:
+                raise UserError(f"{name}: is for {whose}; {run} is a run of the task {opened.config.task!r}")
+    search = _search(opened, beam)
+    if translates:
+        variant = Variant(tokenize or "13a", lowercase)
+        _score_pairs(opened, search, variant, ask, files or [], columns, by_length, out, as_json)
+    elif isinstance(predictor, Predictor):
+        score = predictor.evaluate
+        if isinstance(predictor, Generator):
+            score = partial(predictor.evaluate, stride=stride)
+        elif isinstance(predictor, Summarizer):
+            translator = predictor.translator if ask is None else predictor.translator.asking(ask)
+            score = Summarizer(translator, search).evaluate
+        _score(opened, predictor, score, files or [], columns, out, worst, as_json)
+    else:
         _score_again(opened, files or [], as_json)
-        return
-    search = opened.config.decode
-    if beam is not None:
-        given = {**search.model_dump(), "beam": beam, "method": "greedy" if beam == 1 else "beam"}
-        search = validated(SearchConfig, given, "decode.")
+
+
+def _search(run: Run, beam: int | None) -> SearchConfig:
+    from regard.config import SearchConfig, validated
+
+    search = run.config.decode
+    if beam is None:
+        return search
+    given = {**search.model_dump(), "beam": beam, "method": "greedy" if beam == 1 else "beam"}
+    return validated(SearchConfig, given, "decode.")
+
+
+def _score_pairs(
+    run: Run,
+    search: SearchConfig,
+    variant: Variant,
+    ask: str | None,
+    files: list[str],
+    columns: str | None,
+    by_length: bool,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """A translator's scores, on files or on what the run held out."""
+    from regard.cli.output import output
+    from regard.cli.show import print_lengths, print_scores
+    from regard.data.badlines import BadLines
+    from regard.tasks.translation_scores import sentence_bleu
+
     bad = BadLines()
     sets: Mapping[str, Sequence[Any]]
     if files:
-        sets = {Path(files[0]).name: opened.read(files, columns.split(",") if columns else None, bad)}
+        sets = {Path(files[0]).name: run.read(files, columns.split(",") if columns else None, bad)}
     else:
-        sets = opened.held_out()
+        sets = run.held_out()
     if bad.total:
         print(bad.summary(), file=sys.stderr)
-    if not sets:
-        raise UserError(f"{run}: held no sentences out; give a file (regard evaluate {run} test.tsv)")
     scores = {}
-    with output(out, [Path(file) for file in files or []]) as file:
-        for name, pairs in _filled(sets).items():
-            found, results = opened.evaluate(pairs, search, Variant(tokenize, lowercase))
+    with output(out, [Path(file) for file in files]) as file:
+        for name, pairs in _filled(run, sets).items():
+            found, results = run.evaluate(pairs, search, variant, ask)
             scores[name] = asdict(found)
             for pair, result in zip(pairs, results, strict=True) if out else ():
                 row: dict[str, object] = {"set": name, "source": pair.source, "reference": pair.target}
@@ -92,10 +135,10 @@ def evaluate(
                 print(json.dumps(row, ensure_ascii=False), file=file)
     if as_json:
         typer.echo(json.dumps(scores, indent=2, ensure_ascii=False))
-    else:
-        print_scores(scores)
-        if by_length:
-            print_lengths(scores)
+        return
+    print_scores(scores)
+    if by_length:
+        print_lengths(scores)
 
 
 def _score(
@@ -112,21 +155,17 @@ def _score(
     from regard.cli.images import draw_worst
     from regard.cli.output import output
     from regard.data.badlines import BadLines
-    from regard.tasks.image_classifier import ImageClassifier
 
-    if worst and not isinstance(predictor, ImageClassifier):
-        raise UserError(f"--worst {worst}: {run.folder.path} is no model of images")
     data, bad = run.config.data, BadLines()
     if columns:
         data = data.model_copy(update={"columns": columns.split(",")})
     sets = {Path(files[0]).name: predictor.read(files, data, bad)} if files else run.held_out()
+    bad.check(data.max_bad_share)
     if bad.total:
         print(bad.summary(), file=sys.stderr)
-    if not sets:
-        raise UserError(f"{run.folder.path}: held no examples out; give a file")
     scores = {}
     with output(out, [Path(file) for file in files]) as file:
-        for name, examples in _filled(sets).items():
+        for name, examples in _filled(run, sets).items():
             found = score(examples)
             scores[name] = found.scores
             if worst:
@@ -136,7 +175,11 @@ def _score(
     _show(scores, as_json)
 
 
-def _filled(sets: Mapping[str, Sequence[Any]]) -> Mapping[str, Sequence[Any]]:
+def _filled(run: Run, sets: Mapping[str, Sequence[Any]]) -> Mapping[str, Sequence[Any]]:
+    """The sets, if there is something to score in each."""
+    if not sets:
+        path = run.folder.path
+        raise UserError(f"{path}: held no examples out; give a file (regard evaluate {path} FILE)")
     for name, examples in sets.items():
         if not len(examples):
             raise UserError(f"{name}: no usable example in it, so there is nothing to score")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.inputs import files_of, lines_of, windows_of
+from regard.cli.inputs import files_of, windows_of
 
 
 def fill(
@@ -33,7 +33,7 @@ def fill(
     files = files_of(given)
     picture = Picture(attention, site, grid=grid, single=not files and len(given) == 1)
     number = 0
-    for window in windows_of(lines_of(files, given)):
+    for window in windows_of(files, given):
         for found in opened.fill(window, top):
             number += 1
             masks = [[(guess.word, guess.probability) for guess in guesses] for guesses in found.masks]

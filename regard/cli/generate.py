@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.errors import UserError
-
 if TYPE_CHECKING:
     from regard.config import SearchConfig
-    from regard.tasks.generator import Continuation, Generator
+    from regard.tasks.generator import Generator
 
 
 def generate(
@@ -24,7 +22,7 @@ def generate(
     ] = None,
     tokens: Annotated[int | None, typer.Option(help="Most new tokens (200).", show_default=False)] = None,
     method: Annotated[str | None, typer.Option(help="sample, greedy or beam.")] = None,
-    temperature: Annotated[float | None, typer.Option(help="For sampling: under 1 is bolder.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="For sampling: over 1 is bolder.")] = None,
     top_k: Annotated[int | None, typer.Option(help="Sample among the k likeliest tokens.")] = None,
     top_p: Annotated[float | None, typer.Option(help="Sample within this share of probability.")] = None,
     min_p: Annotated[float | None, typer.Option(help="Sample what has this share of the likeliest's chance.")] = None,
@@ -39,6 +37,7 @@ def generate(
     attention: Annotated[Path | None, typer.Option(help="Draw attention: .svg, .png, .pdf; or .json.")] = None,
     site: Annotated[str | None, typer.Option(help="Which attention to draw: decoder.3.self, ...")] = None,
     head: Annotated[int | None, typer.Option(help="Which head to draw; by default their mean.")] = None,
+    grid: Annotated[bool, typer.Option("--grid", help="Draw all layers and heads.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per continuation, with scores.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
     int8: Annotated[bool, typer.Option("--int8", help="Weights in 8 bits: faster, hardly worse (CPU).")] = False,
@@ -54,6 +53,7 @@ def generate(
         "no_repeat_ngram": no_repeat_ngram, "beam": beam, "seed": seed,
         "n_best": samples if samples != 1 else None,
     }  # fmt: skip
+    from regard.cli.pictures import Picture
     from regard.config import SearchConfig, validated
     from regard.run import Run
 
@@ -63,9 +63,13 @@ def generate(
     generator = opened.generator
     given = {name: value for name, value in wishes.items() if value is not None}
     search = validated(SearchConfig, {**opened.config.decode.model_dump(), **given}, "decode.")
-    if prompt is None:
+    if prompt is None and not (choice or as_json or attention or samples != 1):
         _converse(generator, search, stop or [])
         return
+    prompt = sys.stdin.read().removesuffix("\n") if prompt is None else prompt
+    if len(generator.encode(prompt)) >= generator.context:
+        print(f"warning: the prompt is longer than the context of {generator.context} tokens; "
+              "only its end is read", file=sys.stderr)  # fmt: skip
     if samples == 1 and not (choice or as_json or attention):
         _write(generator, prompt, search, stop or [])
         return
@@ -77,21 +81,15 @@ def generate(
         else:
             typer.echo(("---\n" if number else "") + (one.text if choice else one.prompt + one.text))
     if attention is not None:
-        _draw(first, attention, site, head)
+        Picture(attention, site, head, grid).draw(first.attention, 1)
 
 
-def _write(generator: Generator, prompt: str, search: SearchConfig, stop: list[str]) -> str:
-    """The prompt and its continuation, as it is written; the continuation."""
-    if len(generator.encode(prompt)) >= generator.context:
-        print(f"warning: the prompt is longer than the context of {generator.context} tokens; "
-              "only its end is read", file=sys.stderr)  # fmt: skip
+def _write(generator: Generator, prompt: str, search: SearchConfig, stop: list[str]) -> None:
+    """The prompt and its continuation, as it is written."""
     print(prompt, end="", flush=True)
-    written = []
     for piece in generator.stream(prompt, search, stop):
         print(piece, end="", flush=True)
-        written.append(piece)
     print()
-    return "".join(written)
 
 
 def _converse(generator: Generator, search: SearchConfig, stop: list[str]) -> None:
@@ -110,16 +108,3 @@ def _converse(generator: Generator, search: SearchConfig, stop: list[str]) -> No
             print(piece, end="", flush=True)
             said += piece
         print()
-
-
-def _draw(result: Continuation, path: Path, site: str | None, head: int | None) -> None:
-    from regard.explorer.figures import draw
-
-    record = result.attention.words()
-    if path.suffix == ".json":
-        path.write_text(record.select(site or "*", None if head is None else [head]).to_json(), encoding="utf8")
-    elif path.suffix not in (".svg", ".png", ".pdf"):
-        raise UserError(f"--attention {path}: must end in .svg, .png, .pdf or .json")
-    else:
-        draw(record, path, site=site, head=head)
-    print(f"attention: {path}", file=sys.stderr)

@@ -58,7 +58,8 @@ def draw_worst(examples: Sequence[Example], rows: Sequence[dict[str, Any]], path
 
     wrong = [place for place, row in enumerate(rows) if row["label"] != row["predicted"]]
     if not wrong:
-        raise UserError(f"{path}: not drawn, there is no error to show")
+        print(f"{path}: not drawn, there is no error to show", file=sys.stderr)
+        return
     wrong.sort(key=lambda place: rows[place]["probability_of_label"])
     worst = wrong[:WORST]
     captions = [f"{rows[place]['label']}\nas {rows[place]['predicted']}" for place in worst]

@@ -47,9 +47,10 @@ def lines_of(files: list[Path], text: list[str]) -> Iterator[str]:
         raise UserError(f"{where}: is not UTF-8 text ({error.reason})") from None
 
 
-def windows_of(lines: Iterator[str], size: int = 256) -> Iterator[list[str]]:
-    """Texts a few at a time, without their line ends; empty ones are left out."""
-    texts = (line.strip() for line in lines)
-    full = (text for text in texts if text)
-    while window := list(islice(full, 1 if sys.stdin.isatty() else size)):
+def windows_of(files: list[Path], text: list[str], size: int = 256) -> Iterator[list[str]]:
+    """The texts of `lines_of` a few at a time, one at a time for a person who types; empty ones are left out."""
+    stripped = (line.strip() for line in lines_of(files, text))
+    full = (one for one in stripped if one)
+    typed = not text and sys.stdin.isatty()
+    while window := list(islice(full, 1 if typed else size)):
         yield window

@@ -48,6 +48,8 @@ def summarize(
     search = validated(SearchConfig, {**opened.config.decode.model_dump(), **given}, "decode.")
     files = files_of(text or [])
     texts = map(_read, files) if files and not lines else lines_of(files, text or [])
+    if not text and not lines and not sys.stdin.isatty():
+        texts = iter(["".join(texts)])  # as a file would be: one text
     picture = Picture(attention, grid=grid, single=not lines and len(text or []) == 1)
     with output(out, files) as file:
         for number, result in enumerate(opened.summarizer.summarize(texts, search, ask=ask), start=1):

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.inputs import files_of, lines_of, windows_of
+from regard.cli.inputs import files_of, windows_of
 
 
 def tag(
@@ -38,7 +38,7 @@ def tag(
     picture = Picture(attention, grid=grid, single=not files and len(given) == 1)
     number = 0
     with output(out, files) as file:
-        for window in windows_of(lines_of(files, given)):
+        for window in windows_of(files, given):
             for one in opened.tag(window):
                 number += 1
                 if as_json:

@@ -40,6 +40,9 @@ def train(
     valid: Annotated[list[str] | None, typer.Option(help="File to validate on (else a part is held out).")] = None,
     test: Annotated[list[str] | None, typer.Option(help="File for the final score (else a part is held out).")] = None,
     columns: Annotated[str | None, typer.Option(help="Source and target columns: en,fr or 0,1.")] = None,
+    freeze: Annotated[
+        int | None, typer.Option(help="Keep an encoder's lowest layers as they are; -1: all.", show_default=False)
+    ] = None,
     config: Annotated[Path | None, typer.Option(help="A recipe: a YAML file of settings.")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="One setting: train.steps=2000 (repeatable).")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with this run instead.", show_default=False)] = None,
@@ -55,6 +58,8 @@ def train(
     settings |= {f"data.{name}": list(given) for name, given in (("valid", valid), ("test", test)) if given}
     if start_from is not None:
         settings["start"] = str(start_from)
+    if freeze is not None:
+        settings["train.freeze"] = freeze
     if columns:
         settings["data.columns"] = columns.split(",")
     from regard.training import start

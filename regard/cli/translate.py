@@ -35,7 +35,7 @@ def translate(
     ask: Annotated[str | None, typer.Option(help="Said before every source: 'translate English to German:'.")] = None,
     min_length: Annotated[int | None, typer.Option(help="Fewest tokens.")] = None,
     max_length: Annotated[int | None, typer.Option(help="Most tokens.")] = None,
-    temperature: Annotated[float | None, typer.Option(help="For sampling: under 1 is bolder.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="For sampling: over 1 is bolder.")] = None,
     top_k: Annotated[int | None, typer.Option(help="Sample among the k likeliest tokens.")] = None,
     top_p: Annotated[float | None, typer.Option(help="Sample within this share of probability.")] = None,
     seed: Annotated[int | None, typer.Option(help="For sampling.")] = None,

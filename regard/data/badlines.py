@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, TextIO
 
 from regard.errors import UserError
 
-Reason = Literal["columns", "encoding", "empty", "long", "json", "image", "pixels", "missing", "label"]
+Reason = Literal["columns", "encoding", "empty", "long", "json", "image", "pixels", "missing", "label", "answer"]
 _TITLES: dict[Reason, str] = {
     "columns": "wrong columns",
     "encoding": "invalid UTF-8",
@@ -21,6 +21,7 @@ _TITLES: dict[Reason, str] = {
     "pixels": "too many pixels",
     "missing": "no such file",
     "label": "of a class that is not trained on",
+    "answer": "with an answer that does not stand in the context where it should",
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,9 @@ class Tagged:
 class Answer:
     text: str
     start: int  # the character of the context where it begins
+
+    def stands_in(self, context: str) -> bool:
+        return context[self.start : self.start + len(self.text)] == self.text
 
 
 @dataclass(frozen=True)
@@ -122,7 +126,7 @@ def read_tagged(
         places = _places(columns, universal, path)
         words: list[str] = []
         tags: list[str] = []
-        number = 0
+        number = width = 0
         for number, raw in enumerate([*lines(path), b""], 1):
             text = raw.decode(errors="replace").rstrip()
             if not text.strip():
@@ -132,8 +136,11 @@ def read_tagged(
                 words, tags = [], []
                 continue
             cells = text.split("\t") if "\t" in text else text.split()
-            if text.startswith(("# ", "#\t", "-DOCSTART-")) or (universal and not cells[0].isdecimal()):
-                continue  # a comment; or in CoNLL-U a word of several tokens, which follow
+            if text.startswith("-DOCSTART-") or (universal and not cells[0].isdecimal()):
+                continue  # in CoNLL-U: a comment, or a word of several tokens, which follow
+            if cells[0] == "#" and (len(cells) != width if width else "\t" not in text):
+                continue  # a comment, and not the word "#" with its tags
+            width = len(cells)
             if len(cells) <= max(places[0], places[1]) or (places[1] < 0 and len(cells) < 2):
                 bad.read += 1
                 bad.add("columns", Location(str(path), number), text)
@@ -167,7 +174,12 @@ def read_questions(files: Sequence[str], bad: BadLines) -> Iterator[tuple[Questi
                 for paragraph in article["paragraphs"]:
                     for asked in paragraph["qas"]:
                         bad.read += 1
-                        yield _question(asked, article, paragraph), Location(str(path), bad.read)
+                        question = _question(asked, article, paragraph)
+                        astray = [one.text for one in question.answers if not one.stands_in(question.context)]
+                        if astray:
+                            bad.add("answer", Location(f"{path}: {question.id}", 0), astray[0])
+                        else:
+                            yield question, Location(str(path), bad.read)
         except (ValueError, KeyError, TypeError) as problem:
             raise UserError(f"{path}: not a file in SQuAD's layout ({type(problem).__name__}: {problem})") from None
 
@@ -185,6 +197,8 @@ def read_choices(
     """Tables of multiple choice: SWAG, HellaSwag, Cosmos QA and PIQA by the names of their columns, or any JSONL with
     `context`, `options` and `label`. A file of one label a line may stand beside a table without labels.
     """
+    if columns is not None:
+        raise UserError(f"data.columns = {','.join(columns)}: not for this task; name them context, options, label")
     tables, labels = _labels_apart([str(path) for path in expand(files)])
     names = ("label", "startphrase", "context", "goal", "ctx", "question", "options")
     rows: Iterable[tuple[Row, Location]] = read_table(tables, names, bad)
@@ -214,20 +228,24 @@ def _choice(row: Row, label: str | None) -> Choice | None:
     if isinstance(row.get("options"), list):
         context, options = _joined(row, "context", "question"), row["options"]
     elif "ending0" in row:  # SWAG
-        context = _joined(row, "startphrase") or _joined(row, "sent1", "sent2")
-        options = [row[f"ending{number}"] for number in range(4)]
+        context, options = _joined(row, "startphrase") or _joined(row, "sent1", "sent2"), _numbered(row, "ending")
     elif isinstance(row.get("endings"), list):  # HellaSwag
         context, options = _joined(row, "ctx"), row["endings"]
     elif "answer0" in row:  # Cosmos QA
-        context, options = _joined(row, "context", "question"), [row[f"answer{number}"] for number in range(4)]
-    elif "sol1" in row:  # PIQA
+        context, options = _joined(row, "context", "question"), _numbered(row, "answer")
+    elif "sol1" in row and "sol2" in row:  # PIQA
         context, options = _joined(row, "goal"), [row["sol1"], row["sol2"]]
     else:
         return None
     texts = [str(one).strip() for one in options]
-    if not context or not all(texts) or not label.isdecimal() or int(label) >= len(texts):
+    if not context or len(texts) < 2 or not all(texts) or not label.isdecimal() or int(label) >= len(texts):
         return None
     return Choice(context, texts, int(label))
+
+
+def _numbered(row: Row, name: str) -> list[Any]:
+    """The columns `name`0, `name`1, ... as far as there are any."""
+    return [row[column] for column in takewhile(row.__contains__, (f"{name}{number}" for number in count()))]
 
 
 def _joined(row: Row, *names: str) -> str:

@@ -69,7 +69,7 @@ class Subwords(Tokenizer):
         self._special = Special(**found)
 
     @classmethod
-    def learn(cls, texts: Iterable[str], *, kind: Papers, vocabulary: int, lowercase: bool = False) -> Subwords:
+    def learn(cls, texts: Iterable[str], *, kind: str, vocabulary: int, lowercase: bool = False) -> Subwords:
         """A new one from texts, of one of the kinds that the papers use. The same texts give the same one, except that
         Unigram's scores of the rarest characters follow the order of the library's hash tables."""
         return cls(_learn(texts, kind, vocabulary, lowercase))
@@ -220,7 +220,7 @@ def _names(settings: dict[str, Any]) -> dict[str, str]:
     return names
 
 
-def _learn(texts: Iterable[str], kind: Papers, vocabulary: int, lowercase: bool) -> tokenizers.Tokenizer:
+def _learn(texts: Iterable[str], kind: str, vocabulary: int, lowercase: bool) -> tokenizers.Tokenizer:
     trainer: Any
     if kind == "wordpiece":
         inner = _wordpiece(models.WordPiece(unk_token="[UNK]"), lowercase)

@@ -22,7 +22,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def read_table(files: Sequence[str], names: Sequence[str], bad: BadLines) -> Iterator[tuple[Row, Location]]:
-    """Every row by its columns; `names` are those that make a first line a header."""
+    """Every row by its columns; `names` are those that make a first line a header (numbers do not)."""
     for path in expand(files):
         kind = format_of(path)
         if kind == "jsonl":
@@ -46,7 +46,7 @@ def pick(row: Row, wanted: Sequence[str], what: str, where: Location) -> str:
 
 
 def _cells(path: Path, is_csv: bool, names: Sequence[str], bad: BadLines) -> Iterator[tuple[Row, Location]]:
-    known = {name.lower() for name in names}
+    known = {name.lower() for name in names if not name.isdecimal()}
     header: list[str] | None = None
     for cells, where in csv_cells(path, tabs=not is_csv or b"\t" in next(lines(path), b"")):
         if header is None:

@@ -35,7 +35,7 @@ class Limits:
     """What a search must respect, sentence by sentence, beside the options that hold for all."""
 
     begin: int | Sequence[int]  # the token before the first, of all sentences or of each
-    end: int  # the token after the last
+    end: int  # the token after the last; -1 where there is none
     lengths: Sequence[int]  # most tokens for each sentence, the end mark included
     never: Sequence[int] = ()  # tokens that are no output: padding, the begin mark
     prefixes: Sequence[Sequence[int]] = ()  # tokens each output must begin with; empty = no such wish
@@ -107,8 +107,8 @@ def constrain(
         for token in limits.prefix(sentence)[done : done + 1]:
             forced[row] = token, log_probs[row, token].item()
     ends = log_probs[:, limits.end].clone()
-    never = [*limits.never, limits.end] if done < options.min_length else [*limits.never]
-    log_probs[:, never] = float("-inf")
+    early = limits.end >= 0 and done < options.min_length
+    log_probs[:, [*limits.never, limits.end] if early else [*limits.never]] = float("-inf")
     size = options.no_repeat_ngram
     if size and done >= size:
         windows = history.unfold(1, size, 1)  # (R, t - n + 1, n)
@@ -124,7 +124,7 @@ def constrain(
     for row, (token, log_prob) in forced.items():
         log_probs[row] = float("-inf")
         log_probs[row, token] = log_prob
-    if size:
+    if (size or limits.allowed) and limits.end >= 0:
         stuck = log_probs.isinf().all(dim=1)
         log_probs[stuck, limits.end] = ends[stuck]  # where nothing may follow, the output ends
     return log_probs

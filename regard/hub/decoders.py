@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+
+import tokenizers
+from tokenizers import processors
 
 from regard.config import Config, SearchConfig
 from regard.data.subwords import open_tokenizer
@@ -13,6 +17,7 @@ from regard.hub.gpt2 import GPT1, GPT2
 from regard.hub.layout import Layout
 from regard.hub.llama import LLAMA
 from regard.models import parse_model
+from regard.nn.weights import listed
 from regard.tasks.language import LanguageOptions
 from regard.tasks.saved import Saved
 
@@ -25,7 +30,7 @@ def read_decoder(folder: Folder) -> Saved:
     model = parse_model(layout.settings(folder.config))
     weights, unused, missing = layout.to_ours(folder.weights, model.model_dump())
     if missing:
-        raise UserError(f"{folder.path}: has no weight {', '.join(missing[:5])}")
+        raise UserError(f"{folder.path}: weights are missing: {listed(missing)}")
     text, context = open_tokenizer(folder.path), int(getattr(model, "max_length", 0))
     config = Config(
         task="language",
@@ -33,19 +38,21 @@ def read_decoder(folder: Folder) -> Saved:
         model=model,
         decode=SearchConfig(method="sample"),
     )
-    notes = (f"not used: {', '.join(unused[:5])}",) if unused else ()
     before = _before(text)
     blank = [] if text.special.end is None else [text.special.end]
     facts = {"context": context, "before": before, "blank": blank}
-    return Saved(
-        folder.path, config, {name: weight.float() for name, weight in weights.items()}, text, facts, notes=notes
-    )
+    weights = {name: weight.float() for name, weight in weights.items()}
+    return Saved(folder.path, config, weights, text, facts, unused=unused)
 
 
 def write_decoder(saved: Saved, out: Path) -> None:
     """The inverse of `read_decoder`, into a folder that exists; places that were never trained are left out."""
-    config, context = saved.config.model, saved.facts["context"]
+    config = saved.config.model
+    context = saved.facts.get("context", config.model_dump()["max_length"])
     layout = next(one for one in LAYOUTS.values() if _fits(one, config.model_dump()))
+    inner, usual = config.model_dump()["inner"], 4 * config.model_dump()["width"]
+    if "inner" not in layout.fields and inner not in (None, usual):
+        raise UserError(f"model.inner = {inner}: cannot be written as {layout.model_type}, which has {usual}")
     ours = {**config.model_dump(), "vocabulary": len(saved.weights["words.weight"]), "max_length": context}
     weights = {name: weight[:context] if name == "places.weight" else weight for name, weight in saved.weights.items()}
     special = saved.tokenizer.special
@@ -57,7 +64,17 @@ def write_decoder(saved: Saved, out: Path) -> None:
         **{name: value for name, value in marks.items() if value is not None},
     }
     write_folder(out, theirs, layout.to_theirs(weights, ours))
-    saved.tokenizer.save(out / "tokenizer.json")
+    _write_tokenizer(saved.tokenizer, saved.facts.get("before", []), out)
+
+
+def _write_tokenizer(tokenizer: Tokenizer, before: Sequence[int], out: Path) -> None:
+    """Theirs must put before a text what ours was trained with there, and nothing behind it."""
+    inner = tokenizers.Tokenizer.from_str(tokenizer.inner.to_str())
+    names = [inner.id_to_token(number) for number in before]
+    inner.post_processor = processors.TemplateProcessing(
+        single=[*names, "$A"], pair=[*names, "$A", "$B"], special_tokens=list(zip(names, before, strict=True))
+    )
+    inner.save(str(out / "tokenizer.json"))
 
 
 def _fits(layout: Layout, settings: dict[str, object]) -> bool:

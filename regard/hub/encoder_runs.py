@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from regard.data.subwords import open_tokenizer
 from regard.errors import UserError
 from regard.hub.encoders import PublishedEncoder, read_encoder, write_encoder
 from regard.hub.folder import Folder
 from regard.models.base import EncoderConfig, HeadName
+from regard.nn.weights import listed
 from regard.tasks import settings_of
 from regard.tasks.saved import Facts, Saved
 
+OURS = "regard"
+"""Where config.json keeps what nobody else has a name for: whether questions may have no answer, and from when on."""
+LONGEST = 4096
+"""Tokens of a text that are read by a model which has no limit of its own, such as XLNet."""
 TASKS: dict[HeadName | None, str] = {
     None: "masked",
     "masked": "masked",
@@ -27,14 +31,13 @@ TASKS: dict[HeadName | None, str] = {
 def open_encoder(folder: Folder) -> Saved:
     found = read_encoder(folder)
     if found.missing:
-        raise UserError(f"{folder.path}: weights are missing: {', '.join(found.missing[:5])}")
-    values: dict[str, Any] = {"task": TASKS[found.head], "model": found.config.model_dump()}
-    if (most := getattr(found.config, "max_length", None)) is not None:
-        values["data"] = {"max_length": min(most, 512)}
+        raise UserError(f"{folder.path}: weights are missing: {listed(found.missing)}")
+    longest = found.config.longest_input or LONGEST
+    values = {"task": TASKS[found.head], "model": found.config.model_dump(), "data": {"max_length": longest}}
     config, _ = settings_of([("config.json", values)])
-    notes = (f"{folder.path}: not used: {', '.join(found.unused)}",) if found.unused else ()
     text = open_tokenizer(folder.path)
-    return Saved(folder.path, config, found.weights, text, _facts(found), found.spare, notes)
+    facts = {**_facts(found), **folder.config.get(OURS, {})}
+    return Saved(folder.path, config, found.weights, text, facts, found.spare, found.unused)
 
 
 def export_encoder(saved: Saved, out: Path) -> None:
@@ -45,7 +48,8 @@ def export_encoder(saved: Saved, out: Path) -> None:
     problem = {None: None, True: "regression", False: "single_label_classification"}[numbers]
     labels = ["LABEL_0"] if numbers else labels
     assert isinstance(config.model, EncoderConfig), "an encoder's run has an encoder's config"
-    write_encoder(out, PublishedEncoder(config.model, head, saved.weights, {}, labels, problem))
+    more = {OURS: dict(saved.facts)} if head == "span" else {}
+    write_encoder(out, PublishedEncoder(config.model, head, saved.weights, {}, labels, problem), more)
     saved.tokenizer.save(out / "tokenizer.json")
 
 

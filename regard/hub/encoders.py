@@ -70,8 +70,10 @@ def read_encoder(folder: Folder) -> PublishedEncoder:
     )
 
 
-def write_encoder(path: Path, model: PublishedEncoder) -> None:
-    """The inverse of `read_encoder`, into a folder that exists."""
+def write_encoder(path: Path, model: PublishedEncoder, more: Mapping[str, Any] | None = None) -> None:
+    """The inverse of `read_encoder`, into a folder that exists; with `more` settings that only we read."""
+    if model.head == "token" and model.config.features != "last":
+        raise UserError(f"model.features = {model.config.features!r}: has no published layout, only 'last' has")
     layout = next((one for one in LAYOUTS.values() if one.means["kind"] == model.config.kind), None)
     if layout is None:
         raise UserError(f"model.kind = {model.config.kind!r}: has no published layout")
@@ -91,7 +93,7 @@ def write_encoder(path: Path, model: PublishedEncoder) -> None:
         theirs["problem_type"] = model.problem
     weights = layout.with_head(names).to_theirs(model.weights, ours)
     weights |= {other: weights[name].clone() for other, name in names.same.items()}
-    write_folder(path, theirs, weights)
+    write_folder(path, {**theirs, **(more or {})}, weights)
 
 
 def _head_of(layout: Layout, architectures: Sequence[str], theirs: Mapping[str, Tensor]) -> HeadNames:

@@ -13,7 +13,7 @@ from regard.hub.decoders import LAYOUTS as DECODERS
 from regard.hub.decoders import read_decoder, write_decoder
 from regard.hub.encoder_runs import export_encoder, open_encoder
 from regard.hub.encoders import LAYOUTS as ENCODERS
-from regard.hub.folder import CONFIG, Folder, read_folder
+from regard.hub.folder import Folder, read_folder
 from regard.hub.seq2seq import ARCHITECTURES, export_seq2seq, open_seq2seq
 from regard.hub.vit import read_vit, write_vit
 from regard.tasks.saved import Saved
@@ -34,10 +34,6 @@ WRITERS: dict[str, Callable[[Saved, Path], None]] = {
     "vit": write_vit,
 }
 """By the `kind` of our model; the folder exists and is empty."""
-
-
-def is_published(path: Path) -> bool:
-    return (path / CONFIG).is_file()
 
 
 def open_published(path: Path) -> Saved:

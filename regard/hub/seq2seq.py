@@ -18,11 +18,12 @@ from regard.data.subwords import open_tokenizer
 from regard.data.tokenizers import Tokenizer
 from regard.errors import UserError
 from regard.hub.bart import BART
-from regard.hub.folder import Folder, write_folder
+from regard.hub.folder import Folder, read_json, write_folder
 from regard.hub.layout import Layout
 from regard.hub.marian import MARIAN
 from regard.hub.t5 import T5, T5_GATED
 from regard.models import parse_model
+from regard.nn.weights import listed
 from regard.tasks import settings_of
 from regard.tasks.marks import Marks
 from regard.tasks.saved import Saved
@@ -50,15 +51,14 @@ def open_seq2seq(folder: Folder) -> Saved:
     model = parse_model(layout.settings(folder.config, folder.weights))
     weights, unused, missing = layout.to_ours(folder.weights, model.model_dump())
     if missing:
-        raise UserError(f"{folder.path}: weights are missing: {', '.join(missing[:5])}")
+        raise UserError(f"{folder.path}: weights are missing: {listed(missing)}")
     text = open_tokenizer(folder.path)
     marks = Marks.of(text, model.model_dump()["decoder_start"])
     values: dict[str, Any] = {"task": "translate", "model": model.model_dump(), "decode": _decode(folder, marks)}
     if (most := getattr(model, "max_length", None)) is not None:
         values["data"] = {"max_length": most - 2}
     config, _ = settings_of([("config.json", values)])
-    notes = (f"{folder.path}: not used: {', '.join(unused)}",) if unused else ()
-    return Saved(folder.path, config, weights, text, {"any_text": True}, notes=notes)
+    return Saved(folder.path, config, weights, text, {"any_text": True}, unused=unused)
 
 
 def export_seq2seq(saved: Saved, out: Path) -> None:
@@ -103,10 +103,10 @@ def _decode(folder: Folder, marks: Marks) -> dict[str, Any]:
     """Older folders say in config.json what newer ones say in a file of its own. Their lengths count the marks before
     the text."""
     path = folder.path / "generation_config.json"
-    said = {**folder.config, **(json.loads(path.read_text(encoding="utf8")) if path.is_file() else {})}
-    found = {setting: said[name] for setting, name in _DECODE.items() if said.get(name)}
+    said = {**folder.config, **(read_json(path) if path.is_file() else {})}
+    found = {setting: said[name] for setting, name in _DECODE.items() if said.get(name) is not None}
     found |= {
-        name: max(1, found[name] - 1 - len(marks.opening)) for name in ("min_length", "max_length") if name in found
+        name: max(1, found[name] - 1 - len(marks.opening)) for name in ("min_length", "max_length") if found.get(name)
     }
     return {**found, "method": "beam" if found.get("beam", 1) > 1 else "greedy"}
 

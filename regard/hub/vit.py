@@ -17,6 +17,7 @@ from regard.errors import UserError
 from regard.hub.folder import Folder, read_json, write_folder
 from regard.hub.layout import ACTIVATIONS, HeadNames, Layout, joined, named_alike
 from regard.models.vit import VitConfig
+from regard.nn.weights import listed
 from regard.tasks import settings_of
 from regard.tasks.saved import Facts, Saved
 
@@ -48,7 +49,7 @@ _WEIGHTS = {
             "encoder.{n}.feed_forward.inner": f"{_LAYER}.intermediate.dense",
             "encoder.{n}.feed_forward.output": f"{_LAYER}.output.dense",
             "encoder.{n}.around_feed_forward.norm": f"{_LAYER}.layernorm_after",
-            "norm": "layernorm",
+            "final_norm": "layernorm",
         }
     ),
 }
@@ -97,10 +98,11 @@ def read_vit(folder: Folder) -> Saved:
     settings = {**layout.settings(folder.config), "distillation": names.head}
     config, _ = settings_of([("config.json", {"task": "image", "model": settings})])
     weights, unused, missing = layout.with_head(names).to_ours(folder.weights, config.model.model_dump())
-    notes = [f"not used: {name}" for name in unused] + [f"missing: {name}" for name in missing]
+    if missing:
+        raise UserError(f"{folder.path}: weights are missing: {listed(missing)}")
     framing = read_framing(folder.path, int(folder.config.get("num_channels", 3)), folder.model_type)
     facts = {"classes": _classes(folder), **framing.facts()}
-    return Saved(folder.path, config, weights, facts=facts, notes=tuple(notes))
+    return Saved(folder.path, config, weights, facts=facts, unused=unused)
 
 
 def write_vit(saved: Saved, out: Path) -> None:
@@ -130,8 +132,11 @@ def read_framing(path: Path, channels: int, model_type: str) -> Framing:
     size = _side(path, read["crop_size"]) if read["do_center_crop"] else stored
     fit: Fit = "crop" if isinstance(read["size"], dict) and "shortest_edge" in read["size"] else "squash"
     mean, deviation = ([0.0], [1.0]) if not read.get("do_normalize", True) else (read["image_mean"], read["image_std"])
+    if read["resample"] not in _RESAMPLES:
+        known = ", ".join(f"{number} ({name})" for number, name in _RESAMPLES.items())
+        raise UserError(f"{path / PROCESSOR}: resample = {read['resample']!r}: only these are supported: {known}")
     return Framing(
-        size, max(stored, size), channels, fit, _RESAMPLES[int(read["resample"])],
+        size, max(stored, size), channels, fit, _RESAMPLES[read["resample"]],
         tuple(_each(mean, channels)), tuple(_each(deviation, channels)),
     )  # fmt: skip
 
@@ -167,4 +172,6 @@ def _each(values: list[float], channels: int) -> list[float]:
 
 def _classes(folder: Folder) -> list[str]:
     named: Mapping[str, Any] = folder.config.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
+    if named.keys() != {str(number) for number in range(len(named))}:
+        raise UserError(f"{folder.path}: config.json: id2label: must name every class from 0 on")
     return [str(named[str(number)]) for number in range(len(named))]

@@ -28,7 +28,11 @@ LARGE = 2**26
 
 
 def pack(model: Model, weights: Weights = "float32") -> Model:
-    """A twin of `model` for inference. It shares what it did not pack; what it packed, it holds a copy of."""
+    """A twin of `model` for inference; off the CPU, the model itself.
+
+    The twin shares what it did not pack; what it packed, it holds a copy of.
+    """
+    model.eval()
     if any(weight.device.type != "cpu" for weight in model.parameters()):
         if weights == "int8":
             raise UserError("int8 runs on the CPU only (try --device cpu)")
@@ -40,7 +44,7 @@ def pack(model: Model, weights: Weights = "float32") -> Model:
         return model
     large = sum(weight.numel() for weight in model.parameters()) >= LARGE
     with torch.no_grad():
-        return cast(Model, _twin(model.eval(), partial(kinds[weights], once=large), {}))
+        return cast(Model, _twin(model, partial(kinds[weights], once=large), {}))
 
 
 def _twin(module: nn.Module, linear: MakeLinear, done: dict[nn.Module, nn.Module]) -> nn.Module:

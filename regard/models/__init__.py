@@ -6,7 +6,7 @@ A name is a family and a size (`transformer-base`), or a family alone, which sta
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch import nn
@@ -37,8 +37,12 @@ class Family:
     model: type[nn.Module]
     sizes: Mapping[str, Mapping[str, object]]
     default: str = "tiny"
+    usual: Mapping[str, object] = field(default_factory=dict)
+    """Settings as its paper has them, for tasks that pre-train or fine-tune as papers do."""
 
 
+_BYTES, _PIECES = {"tokenizer.kind": "byte-bpe"}, {"tokenizer.kind": "unigram"}
+_SPANS = {"options.noise": ["spans"], "options.share": 0.15}
 MODELS: dict[str, Family] = {
     "rnn": Family("Cho 2014, Sutskever 2014", rnn.RNNConfig, rnn.RNN, rnn.SIZES),
     "rnn-attention": Family(
@@ -46,14 +50,14 @@ MODELS: dict[str, Family] = {
     ),
     "transformer": Family("Vaswani 2017", transformer.TransformerConfig, transformer.Transformer, transformer.SIZES),
     "bert": Family("Devlin 2019", bert.BertConfig, bert.Bert, bert.SIZES),
-    "roberta": Family("Liu 2019", roberta.RobertaConfig, roberta.Roberta, roberta.SIZES),
+    "roberta": Family("Liu 2019", roberta.RobertaConfig, roberta.Roberta, roberta.SIZES, usual=_BYTES),
     "distilbert": Family("Sanh 2019", distilbert.DistilBertConfig, distilbert.DistilBert, distilbert.SIZES),
     "bigbird": Family("Zaheer 2020", bigbird.BigBirdConfig, bigbird.BigBird, bigbird.SIZES),
-    "xlnet": Family("Yang 2019", xlnet.XLNetConfig, xlnet.XLNet, xlnet.SIZES),
+    "xlnet": Family("Yang 2019", xlnet.XLNetConfig, xlnet.XLNet, xlnet.SIZES, usual=_PIECES),
     "gpt": Family("Radford 2018 and 2019, Brown 2020", gpt.GPTConfig, gpt.GPT, gpt.SIZES, default="nano"),
     "llama": Family("Touvron 2023", llama.LlamaConfig, llama.Llama, llama.SIZES, default="nano"),
     "bart": Family("Lewis 2020", bart.BartConfig, bart.Bart, bart.SIZES),
-    "t5": Family("Raffel 2020", t5.T5Config, t5.T5, t5.SIZES),
+    "t5": Family("Raffel 2020", t5.T5Config, t5.T5, t5.SIZES, usual={**_PIECES, **_SPANS}),
     "vit": Family("Dosovitskiy 2021, Touvron 2021", vit.VitConfig, vit.Vit, vit.SIZES, default="micro"),
 }
 

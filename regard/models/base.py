@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from typing import Literal, Self
 
 import torch
@@ -97,6 +98,12 @@ class EncoderConfig(ModelConfig):
         return self.model_copy(update={"pooler": self.pooler and summaries.get(head) == "pooler"})
 
 
+def last(layers: Iterable[Tensor]) -> Tensor:
+    """The last of them; none is kept longer than the next one needs it."""
+    (hidden,) = deque(layers, maxlen=1)
+    return hidden
+
+
 class Encoder(nn.Module, ABC):
     """Tokens in, a vector for each of them out; a token may see those on both sides. Padding behind changes nothing."""
 
@@ -113,8 +120,7 @@ class Encoder(nn.Module, ABC):
 
     def forward(self, ids: Tensor, segments: Tensor | None = None, *, record: Recording | None = None) -> Tensor:
         """Tokens (B, T), and which sentence each belongs to (0 for all without it) -> hidden (B, T, M)."""
-        *_, hidden = self.each_layer(ids, segments, record)
-        return hidden
+        return last(self.each_layer(ids, segments, record))
 
     @abstractmethod
     def each_layer(

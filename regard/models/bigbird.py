@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import ClassVar, Literal
 
 import torch
@@ -31,7 +31,7 @@ from torch import Tensor
 from regard.models.base import SummaryKind
 from regard.models.bert import Bert, BertConfig
 from regard.models.transformer import EncoderLayer
-from regard.nn.attention import attention, padding_mask
+from regard.nn.attention import attention, padding_mask, record_weights
 from regard.nn.layers import Activation
 from regard.nn.record import Recording
 from regard.nn.sparse import NOTHING, block_attention, seen_counts
@@ -86,9 +86,7 @@ class BigBirdLayer(EncoderLayer):
         query, memory = self.attention.query_and_memory(self.around_attention.before(x))
         key, value, score = memory.key, memory.value, self.attention.score
         if record is not None and record.wants(f"{site}.self"):
-            counts = _counts(texts, query)
-            seen = mask & (counts > 0)
-            attention(query, key, value, mask=seen, bias=counts.log(), score=score, record=record, site=f"{site}.self")
+            record_weights(record, f"{site}.self", query, key, value, score, partial(_terms, texts, mask))
         dropout = self.attention.dropout if self.training else 0.0
         heads = torch.zeros_like(query)
         for some in texts:
@@ -168,12 +166,17 @@ def _cut(part: Tensor, some: Texts, axis: int) -> Tensor:
     return F.pad(part, (0, 0) * (part.ndim - 1 - axis) + (0, some.length - length))
 
 
-def _counts(texts: list[Texts], query: Tensor) -> Tensor:
-    """How often each query of (B, H, T, D) sees each key: (B, H, T, T)."""
-    batch, heads, length, _ = query.shape
-    counts = query.new_ones(batch, heads, length, length)
+def _terms(texts: list[Texts], mask: Tensor, heads: list[int], rows: list[int]) -> tuple[Tensor, Tensor]:
+    """The mask and bias by which full attention has the weights of the blocks: a key that is seen n times has + log n.
+
+    (B, chosen heads, chosen rows, T) each.
+    """
+    length = mask.shape[-1]
+    counts = torch.ones(len(mask), len(heads), len(rows), length, device=mask.device)
     for some in texts:
         if some.seen is not None:
-            whole = seen_counts(some.seen, some.length // (some.seen.shape[1] + 2))
-            counts[some.rows] = F.pad(whole, (0, max(0, length - some.length)) * 2)[:, :length, :length].to(query)
-    return counts
+            asked = [row for row in rows if row < some.length]
+            seen = seen_counts(some.seen[heads], some.length // (some.seen.shape[1] + 2), asked).float()
+            after = (0, max(0, length - some.length), 0, len(rows) - len(asked))
+            counts[some.rows] = F.pad(seen[:, :, :length], after)
+    return mask & (counts > 0), counts.log()

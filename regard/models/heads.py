@@ -13,7 +13,9 @@ What families do differently is in their settings: `sequence_summary`, `choice_s
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
+from itertools import islice
 
 import torch
 import torch.nn.functional as F
@@ -22,7 +24,7 @@ from torch import Tensor, nn
 from regard.config import ModelConfig
 from regard.errors import UserError
 from regard.models import build
-from regard.models.base import Encoder, EncoderConfig, Features, HeadName, SummaryKind
+from regard.models.base import Encoder, EncoderConfig, Features, HeadName, SummaryKind, last
 from regard.models.bert import initialise
 from regard.nn.dropout import Dropout
 from regard.nn.layers import ACTIVATIONS, FeedForward, Residual
@@ -164,16 +166,18 @@ class Headed(nn.Module):
 
 def features(layers: Iterable[Tensor], kind: Features) -> Tensor:
     """One vector for each token from the embeddings and the outputs of all layers: (B, T, M), or (B, T, 4M)."""
-    last = list(layers)[1:][-4:]
     if kind == "last":
-        return last[-1]
-    return torch.stack(last).sum(dim=0) if kind == "sum-last-four" else torch.cat(last, dim=-1)
+        return last(layers)
+    four = deque(islice(layers, 1, None), maxlen=4)
+    return torch.stack(tuple(four)).sum(dim=0) if kind == "sum-last-four" else torch.cat(tuple(four), dim=-1)
 
 
 def build_headed(config: ModelConfig, vocabulary: int, head: HeadName, classes: int = 0) -> Headed:
     """An encoder with a head, with fresh weights."""
     if not isinstance(config, EncoderConfig):
         raise UserError(f"model.kind = {config.kind!r}: is no encoder, which this task needs (try bert)")
+    if config.features != "last" and head != "token":
+        raise UserError(f"model.features = {config.features!r}: is for tagging; this task reads the last layer")
     config = config.under(head)
     encoder = build(config, vocabulary)
     assert isinstance(encoder, Encoder), f"{config.kind} has an encoder's config"

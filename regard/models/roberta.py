@@ -30,6 +30,10 @@ class RobertaConfig(BertConfig):
     max_length: int = Field(default=514, ge=3, description="places, of which pad + 1 are never used")
     sequence_summary: SummaryKind = "dense-tanh"
 
+    @property
+    def longest_input(self) -> int:
+        return self.max_length - self.pad - 1
+
 
 SIZES: dict[str, dict[str, object]] = {
     "tiny": {"layers": 2, "width": 128, "inner": 512, "heads": 2},
@@ -42,7 +46,7 @@ SIZES: dict[str, dict[str, object]] = {
 class Roberta(Bert):
     def __init__(self, config: RobertaConfig, vocabulary: int) -> None:
         super().__init__(config, vocabulary)
-        self.max_length = config.max_length - config.pad - 1
+        self.max_length = config.longest_input
 
     def place(self, x: Tensor, ids: Tensor) -> Tensor:
         if ids.shape[1] > self.max_length:

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 
 from regard.config import ModelConfig
 from regard.errors import UserError
-from regard.models.base import ImageEncoder
+from regard.models.base import ImageEncoder, last
 from regard.models.transformer import EncoderLayer
 from regard.nn.attention import ScoreName
 from regard.nn.dropout import Dropout
@@ -124,14 +124,13 @@ class Vit(ImageEncoder):
             self.positions = nn.Parameter(torch.empty(1, extra + config.grid**2, width))
         self.dropout = Dropout(config.dropout)
         self.encoder = Stack[EncoderLayer](EncoderLayer(config) for _ in range(config.layers))
-        self.norm = nn.LayerNorm(width, config.norm_epsilon) if config.norm == "pre" else nn.Identity()
+        self.final_norm = nn.LayerNorm(width, config.norm_epsilon) if config.norm == "pre" else nn.Identity()
         for tokens in (self.class_token, self.distillation_token, self.positions):
             if tokens is not None:
                 nn.init.normal_(tokens, std=0.02)
 
     def forward(self, images: Tensor, *, record: Recording | None = None) -> Tensor:
-        *_, hidden = self.each_layer(images, record)
-        return hidden
+        return last(self.each_layer(images, record))
 
     def each_layer(self, images: Tensor, record: Recording | None = None) -> Iterator[Tensor]:
         """The embeddings, the output of every layer, and the last one normed: (B, T, M) each."""
@@ -140,7 +139,7 @@ class Vit(ImageEncoder):
         for index, layer in enumerate(self.encoder):
             x = layer(x, None, record, f"encoder.{index}")
             yield x
-        yield self.norm(x)
+        yield self.final_norm(x)
 
     def embed(self, images: Tensor) -> Tensor:
         """Eq. 1: (B, C, height, width) -> (B, T, M)."""

@@ -17,6 +17,7 @@ Masks are boolean, True = *may attend*, broadcastable to (B, H, Q, K), combined 
 To add a score function: write a `Score` below, and add its name to `ScoreName` and its line to `SCORES`.
 """
 
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -165,18 +166,34 @@ def attention(
     output.
     """
     if record is not None and record.wants(site):
-        heads, rows = record.select(site, query.shape[1], query.shape[2])
-        seen_mask, seen_bias = _selected(mask, heads, rows), _selected(bias, heads, rows)
-        seen = query[:, heads][:, :, rows]
-        record.add(site, attention_weights(seen, key[:, heads], seen_mask, seen_bias, score))
-        if record.vectors and rows:
-            record.keep(site, Operands(seen, key[:, heads], value[:, heads], seen_mask, seen_bias, score))
+        record_weights(
+            record, site, query, key, value, score,
+            lambda heads, rows: (_selected(mask, heads, rows), _selected(bias, heads, rows)),
+        )  # fmt: skip
     if isinstance(score, Dot) and not _short(query, key):
         terms = mask if bias is None else bias if mask is None else bias.masked_fill(~mask, float("-inf"))
         scale = score.scale(query.shape[-1])
         return F.scaled_dot_product_attention(query, key, value, attn_mask=terms, dropout_p=dropout, scale=scale)
     weights = attention_weights(query, key, mask, bias, score)
     return F.dropout(weights, dropout) @ value
+
+
+def record_weights(
+    record: Recording,
+    site: str,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    score: Score,
+    terms: Callable[[list[int], list[int]], tuple[Tensor | None, Tensor | None]],
+) -> None:
+    """Keep the weights of the heads and rows that are asked for. `terms` makes the mask and the bias of those alone."""
+    heads, rows = record.select(site, query.shape[1], query.shape[2])
+    mask, bias = terms(heads, rows)
+    asking, key, value = query[:, heads][:, :, rows], key[:, heads], value[:, heads]
+    record.add(site, attention_weights(asking, key, mask, bias, score))
+    if record.vectors and rows:
+        record.keep(site, Operands(asking, key, value, mask, bias, score))
 
 
 def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None, bias: Tensor | None, score: Score) -> Tensor:

@@ -14,6 +14,8 @@ named twice counts twice. A test says that both agree.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -75,14 +77,15 @@ def _between(
     return looked.reshape(len(query), -1, *looked.shape[1:]).transpose(1, 2).flatten(2, 3)
 
 
-def seen_counts(seen: Tensor, size: int) -> Tensor:
-    """How often each query sees each key: (H, N - 2, R) -> (H, T, T)."""
+def seen_counts(seen: Tensor, size: int, rows: Sequence[int] | None = None) -> Tensor:
+    """How often each query, or each of these rows, sees each key: (H, N - 2, R) -> (H, T or rows, T)."""
     heads, between, _ = seen.shape
     blocks = between + 2
     times = F.one_hot(seen + 1, blocks + 1).sum(dim=2)[..., 1:]  # (H, N - 2, N); the first column is NOTHING
     everything = times.new_ones(heads, 1, blocks)
     counts = torch.cat([everything, times, everything], dim=1)
-    return counts.repeat_interleave(size, dim=1).repeat_interleave(size, dim=2)
+    rows = range(blocks * size) if rows is None else rows
+    return counts[:, [row // size for row in rows]].repeat_interleave(size, dim=2)
 
 
 def _blocks(tokens: Tensor, size: int) -> Tensor:

@@ -19,7 +19,8 @@ from regard.config import Config, DataConfig, Settings, Values
 from regard.data.badlines import BadLines
 from regard.data.prepare import Progress
 from regard.errors import UserError
-from regard.models import build
+from regard.models import MODELS, build
+from regard.models.decoder import Decoder
 from regard.tasks.saved import Facts, Saved
 
 
@@ -93,6 +94,10 @@ class Task(ABC):
     """What a batch's loss is divided by."""
     marks: ClassVar[int] = 1
     """Tokens around an example that `data.max_length` does not count."""
+    as_papers: ClassVar[bool] = False
+    """Whether a model's family may say what is usual (`Family.usual`): its tokenizer, its noise."""
+    pairs: ClassVar[bool] = False
+    """Whether examples have a source and a target, which a decoder alone reads as one text."""
     Options: ClassVar[type[Settings]] = Settings
     """The task's own settings: the section `options` of a config."""
     packs: ClassVar[bool] = True
@@ -101,11 +106,17 @@ class Task(ABC):
     @classmethod
     def check(cls, config: Config) -> None:
         """Settings that do not go together are said before anything is read."""
-        most = getattr(config.model, "max_length", None)
-        if most is not None and config.data.max_length + cls.marks > most:
+        family = MODELS[config.model.kind].model
+        most = config.model.longest_input
+        if most is None:
+            return
+        halved = cls.pairs and issubclass(family, Decoder)
+        room = (most // 2 if halved else most) - cls.marks
+        if config.data.max_length > room:
+            counted = " with the end mark" if cls.marks else ""
             raise UserError(
-                f"data.max_length = {config.data.max_length}: must be at most {most - cls.marks}, "
-                f"since model.max_length = {most}{', which counts the end mark too' if cls.marks else ''}"
+                f"data.max_length = {config.data.max_length}: must be at most {room}, since the model reads {most}"
+                + (" with source and target together" if halved else counted)
             )
 
     @classmethod

@@ -70,11 +70,11 @@ class Classifier(EncoderPredictor[Labelled]):
         return [example for example, where in located if self._known(example.label, where, bad)]
 
     def _known(self, label: str, where: Location, bad: BadLines) -> bool:
-        """Whether a label can be scored: where numbers are predicted, only a number can."""
-        if self.facts["numbers"] and not _is_number(label):
+        """Whether a label can be scored: a class that was trained on, or a number where numbers are predicted."""
+        known = _is_number(label) if self.facts["numbers"] else label in self.facts["labels"]
+        if not known:
             bad.add("label", where, label)
-            return False
-        return True
+        return known
 
     def classify(self, texts: Sequence[str], seconds: Sequence[str] | None = None) -> list[Classified]:
         rows = self.reader.tokenizer.inputs(texts, seconds, most=self.reader.most)

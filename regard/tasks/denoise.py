@@ -58,6 +58,7 @@ class DenoiseOptions(Settings):
 class Denoise(Task):
     promise = EncoderDecoder
     default_model = "bart"
+    as_papers = True
     Options = DenoiseOptions
     defaults: ClassVar[Values] = {
         "tokenizer.kind": "byte-bpe",
@@ -70,6 +71,7 @@ class Denoise(Task):
         self.config, self.data, self.options = config, data, _options(config)
         tokenizer, options = data.tokenizer, self.options
         self.around = Marks.of(tokenizer, getattr(config.model, "decoder_start", None))
+        self.around.check(config.model)
         if len(data.train.ids) <= options.block:
             raise UserError(
                 f"options.block = {options.block}: the training text has only {len(data.train.ids):,} tokens"

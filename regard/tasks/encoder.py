@@ -96,6 +96,7 @@ class EncoderPredictor(Predictor, Generic[Example]):
 class EncoderTask(Task, Generic[Example]):
     promise = Encoder
     default_model = "bert-tiny"
+    as_papers = True
     defaults = FINE_TUNING
     marks = 0
     unit = "examples"
@@ -184,7 +185,7 @@ class EncoderTask(Task, Generic[Example]):
     @property
     def most(self) -> int:
         """Tokens of the longest input."""
-        return min(self.config.data.max_length, getattr(self.config.model, "max_length", None) or 10**9)
+        return min(self.config.data.max_length, self.config.model.longest_input or 10**9)
 
     @cached_property
     def lengths(self) -> NDArray[np.int32]:

@@ -77,13 +77,20 @@ class Generator(Predictor):
     """A trained decoder with its tokenizer.
 
     `before` stands before every prompt (the mark that begins a document); `blank` is read where there is no prompt.
+    `border` is the mark which nothing after it sees beyond: a document sees itself only.
     """
 
     def __init__(
-        self, model: Decoder, tokenizer: Tokenizer, context: int, before: Sequence[int], blank: Sequence[int]
+        self,
+        model: Decoder,
+        tokenizer: Tokenizer,
+        context: int,
+        before: Sequence[int],
+        blank: Sequence[int],
+        border: int | None = None,
     ) -> None:
         self.model, self.tokenizer, self.context = model, tokenizer, context
-        self.before, self.blank = list(before), list(blank)
+        self.before, self.blank, self.border = list(before), list(blank), border
 
     @property
     def end(self) -> int:
@@ -113,8 +120,7 @@ class Generator(Predictor):
         A text ends with the model's end mark, after `options.max_length` tokens, or where it contains a string of
         `stop`, which is cut off. With `choices`, it is one of these strings.
         """
-        if any(not one for one in stop):
-            raise UserError("stop = '': an empty string would stop before the first token")
+        _check_stop(stop)
         if choices:
             return [self._chosen(prompt, options, choices) for prompt in prompts]
         return [self._continued(prompt, number, options, stop) for number, prompt in enumerate(prompts)]
@@ -122,6 +128,7 @@ class Generator(Predictor):
     def stream(self, prompt: str, options: SearchConfig, stop: Sequence[str] = ()) -> Iterator[str]:
         """The continuation of a prompt, piece by piece; a piece never ends within a character, or within a string that
         may become one of `stop`."""
+        _check_stop(stop)
         if options.method == "beam":
             yield self.generate([prompt], options, stop)[0].text
             return
@@ -195,7 +202,8 @@ class Generator(Predictor):
             raise UserError(f"choices: the longest has {room - 1} tokens; the context is {self.context}")
         read = ids[-(self.context - room) :]
         source, limits = self._search(Reading(read, room, 0), options)
-        limits = replace(limits, never=(), allowed=Choices(outputs, self.end))
+        allowed = Choices(outputs, self.end)
+        limits = replace(limits, never=(), allowed=allowed, stop=allowed.complete if self.end < 0 else None)
         return self._continuation(prompt, ids, read, search(self.model, source, options, limits)[0], ())
 
     def _continuation(
@@ -267,8 +275,15 @@ class Generator(Predictor):
             last = min(count, begin + self.context + 1)
             ids = torch.from_numpy(stream.ids[begin:last].astype(np.int64))[None].to(self.device)
             fresh = last - done
-            hidden = self.model(ids[:, :-1])[0, -fresh:]
+            begins = ids[:, :-1] == self.border if self.border is not None else None
+            documents = None if begins is None or not bool(begins[:, 1:].any()) else begins.cumsum(dim=1)
+            hidden = self.model(ids[:, :-1], documents=documents)[0, -fresh:]
             for part, answers in zip(hidden.split(ROWS), ids[0, -fresh:].split(ROWS), strict=True):
                 total += F.cross_entropy(self.model.output(part), answers, reduction="sum").item()
             done, begin = last, begin + stride
         return total, count - 1
+
+
+def _check_stop(stop: Sequence[str]) -> None:
+    if not all(stop):
+        raise UserError("stop = '': an empty string would stop before the first token")

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from regard.config import Config, Settings
 from regard.data.language import Language, Stream, prepare_text
 from regard.data.prepare import Progress, link_or_copy
+from regard.data.tokenizers import Tokenizer
 from regard.errors import UserError
 from regard.models.decoder import Decoder
 from regard.nn.loss import projected_loss
@@ -80,8 +81,7 @@ class LanguageModelling(Task):
 
     @classmethod
     def predictor(cls, saved: Saved, model: nn.Module) -> Generator:
-        facts = saved.facts
-        return Generator(_decoder(model), saved.tokenizer, facts["context"], facts["before"], facts["blank"])
+        return _generator(model, saved.tokenizer, saved.facts)
 
     @classmethod
     def prepare(cls, config: Config, cache: Path, progress: Progress) -> LanguageModelling:
@@ -103,7 +103,14 @@ class LanguageModelling(Task):
     def facts(self) -> Facts:
         mark = self.data.tokenizer.special.end
         before = [] if self.data.lone or mark is None else [mark]
-        return {"context": self.block, "before": before, "blank": self.data.tokenizer.encode("\n")[-1:]}
+        blank = self.data.tokenizer.encode("\n")[-1:]
+        return {"context": self.block, "before": before, "blank": blank, "border": self.border}
+
+    @property
+    def border(self) -> int | None:
+        """The mark that begins a document, where a token sees its own document only."""
+        alone = self.data.lone or not self.options.borders
+        return None if alone else self.data.tokenizer.special.end
 
     @property
     def summary(self) -> str:
@@ -152,16 +159,12 @@ class LanguageModelling(Task):
         return {name: [stream] for name, stream in self.data.tests.items()} or {"valid": [self.data.valid]}
 
     def test(self, model: nn.Module) -> dict[str, dict[str, Any]]:
-        facts = self.facts
-        generator = Generator(_decoder(model), self.data.tokenizer, self.block, facts["before"], facts["blank"])
+        generator = _generator(model, self.data.tokenizer, self.facts)
         return {name: generator.evaluate(stream).scores for name, stream in self.tests.items()}
 
     def _blocks(self, stream: Stream, begins: NDArray[np.int64], length: int) -> Blocks:
         ids = torch.from_numpy(stream.blocks(begins, length + 1))
-        mark = self.data.tokenizer.special.end
-        if self.data.lone or mark is None or not self.options.borders:
-            return Blocks(ids)
-        return Blocks(ids, (ids[:, :-1] == mark).cumsum(dim=1))
+        return Blocks(ids, None if self.border is None else (ids[:, :-1] == self.border).cumsum(dim=1))
 
 
 def context_of(config: Config) -> int:
@@ -173,6 +176,11 @@ def context_of(config: Config) -> int:
 def _options(config: Config) -> LanguageOptions:
     assert isinstance(config.options, LanguageOptions), f"the options of a language task, not {config.options}"
     return config.options
+
+
+def _generator(model: nn.Module, tokenizer: Tokenizer, facts: Facts) -> Generator:
+    before, blank, border = facts["before"], facts["blank"], facts.get("border")
+    return Generator(_decoder(model), tokenizer, facts["context"], before, blank, border)
 
 
 def _decoder(model: nn.Module) -> Decoder:

@@ -15,9 +15,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from regard.config import ModelConfig
 from regard.data.batching import pad
 from regard.data.tokenizers import Tokenizer
 from regard.errors import UserError
+from regard.models import MODELS
+from regard.models.base import EncoderDecoder
 
 Ids = Sequence[int] | NDArray[np.integer]
 
@@ -46,13 +49,18 @@ class Marks:
         end = special.separator if special.end is None else special.end
         if end is None:
             raise UserError("the tokenizer has no token that ends a text (such as </s>): it cannot serve this task")
-        padding = end if special.pad is None else special.pad
-        begin = padding if special.begin is None else special.begin
+        padding = -1 if special.pad is None else special.pad  # no token, where the tokenizer has none for it
+        begin = next(one for one in (special.begin, special.pad, end) if one is not None)
         some = tokenizer.inner.encode("a")
         before = [
             token for token, _ in takewhile(lambda one: one[1], zip(some.ids, some.special_tokens_mask, strict=True))
         ]
         return cls(padding, begin if start is None else start, end, tuple(before))
+
+    def check(self, model: ModelConfig) -> None:
+        """A model that takes a word for padding would not see it, and would look at what is padding."""
+        if issubclass(MODELS[model.kind].model, EncoderDecoder) and model.pad != self.pad:
+            raise UserError(f"model.pad = {model.pad}: the tokenizer pads with {self.pad}; set it to that")
 
     @property
     def opening(self) -> tuple[int, ...]:
@@ -62,7 +70,7 @@ class Marks:
     @property
     def never(self) -> tuple[int, ...]:
         """Tokens that are no output."""
-        return tuple({self.pad, self.start} - {self.end})
+        return tuple({self.pad, self.start} - {self.end, -1})
 
     @property
     def room(self) -> int:

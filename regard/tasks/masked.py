@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
+from uuid import uuid4
 
 import numpy as np
 import torch
@@ -28,6 +28,7 @@ from regard.config import Config, DataConfig, Settings, Values
 from regard.data.badlines import BadLines
 from regard.data.batching import plan
 from regard.data.documents import Blocks, Layout, sentences, store_sentences
+from regard.data.folders import building
 from regard.data.prepare import Progress
 from regard.data.store import Store
 from regard.data.subwords import open_tokenizer
@@ -88,6 +89,7 @@ class Guesses:
 class Masked(Task):
     promise = Encoder
     default_model = "bert-tiny"
+    as_papers = True
     defaults: ClassVar[Values] = PRE_TRAINING
     marks = 0
     unit = "hidden words"
@@ -131,23 +133,24 @@ class Masked(Task):
     @classmethod
     def prepare(cls, config: Config, cache: Path, progress: Progress) -> Masked:
         """Sentences are kept in the cache under the names of their splits; `keep` moves them into the run."""
-        folder = Path(tempfile.mkdtemp(dir=_made(cache), prefix="text-"))
         options, data, bad = config.options, config.data, BadLines()
         assert isinstance(options, MaskedOptions), "the task's own options"
         splits = _splits(data, options.layout, bad)
+        bad.check(data.max_bad_share)
         named = config.tokenizer.file or options.teacher
         tokenizer = tokenizer_for(config.tokenizer.model_copy(update={"file": named}), splits["train"], progress)
-        tokenizer.save(folder / "tokenizer.json")
         progress.start("encoding", None)
-        for name, texts in splits.items():
-            store_sentences(iter(texts), tokenizer, folder / name, data.max_length - 3)
-        progress.finish()
-        bad.check(data.max_bad_share)
         sizes = ", ".join(f"{sum(map(bool, part)):,} {name}" for name, part in splits.items())
         tests = [name for name in splits if name not in ("train", "valid")]
         report = {"summary": f"{sizes} sentences\n{bad.summary()}", "tests": tests}
-        (folder / "report.json").write_text(json.dumps(report, indent=1, ensure_ascii=False), encoding="utf8")
-        return cls(config, folder)
+        place = cache / f"text-{uuid4().hex}"
+        with building(place) as folder:
+            tokenizer.save(folder / "tokenizer.json")
+            for name, texts in splits.items():
+                store_sentences(iter(texts), tokenizer, folder / name, data.max_length - 3)
+            (folder / "report.json").write_text(json.dumps(report, indent=1, ensure_ascii=False), encoding="utf8")
+        progress.finish()
+        return cls(config, place)
 
     @property
     def teacher(self) -> str | None:
@@ -267,8 +270,3 @@ def _splits(data: DataConfig, layout: Layout, bad: BadLines) -> dict[str, list[s
     if not any(train):
         raise UserError(f"{', '.join(data.train)}: has no text to train on")
     return {"train": train, "valid": held.pop("valid"), **held}
-
-
-def _made(cache: Path) -> Path:
-    cache.mkdir(parents=True, exist_ok=True)
-    return cache

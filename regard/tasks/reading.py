@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from regard.config import TokenizerConfig
 from regard.data.batching import pad, plan
 from regard.data.prepare import Progress
-from regard.data.subwords import Papers, Subwords, open_tokenizer
+from regard.data.subwords import Subwords, open_tokenizer
 from regard.data.tokenizers import Tokenizer
 from regard.errors import UserError
 from regard.models.base import EncoderConfig, Features
@@ -151,8 +151,7 @@ def tokenizer_for(config: TokenizerConfig, texts: Iterable[str], progress: Progr
     """The tokenizer that the settings name, or one that is learned from the texts."""
     if config.file:
         return subwords(open_tokenizer(config.file))
-    kind: Papers = "wordpiece" if config.kind not in ("byte-bpe", "unigram") else config.kind
     progress.start("learning the vocabulary", None)
-    learned = Subwords.learn(texts, kind=kind, vocabulary=config.vocabulary, lowercase=config.lowercase)
+    learned = Subwords.learn(texts, kind=config.kind, vocabulary=config.vocabulary, lowercase=config.lowercase)
     progress.finish()
     return learned

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from torch import Tensor
 from regard.config import Config
 from regard.data.tokenizers import Tokenizer
 from regard.errors import UserError
+from regard.nn.weights import listed
 
 Facts = Mapping[str, Any]
 """What a task learned from its data beside the weights, as JSON: class names, thresholds, an image's mean colour."""
@@ -19,7 +20,7 @@ Facts = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Saved:
-    """A trained model at rest. `notes` tell a person what was not used, or missing, in a published folder."""
+    """A trained model at rest. `unused` are the weights of a published folder that no model of ours has."""
 
     path: Path
     config: Config
@@ -27,7 +28,12 @@ class Saved:
     text: Tokenizer | None = None  # of a model that reads text
     facts: Facts = field(default_factory=dict)
     spare: Mapping[str, Tensor] = field(default_factory=dict)  # weights that this model has no use for, but another may
-    notes: tuple[str, ...] = ()
+    unused: Sequence[str] = ()
+
+    @property
+    def notes(self) -> list[str]:
+        """What a person should know when it is opened."""
+        return [f"{self.path}: not used: {listed(self.unused)}"] if self.unused else []
 
     @property
     def all_weights(self) -> dict[str, Tensor]:

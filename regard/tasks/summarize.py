@@ -85,9 +85,10 @@ class Summarizer(Predictor):
 class Summarize(Task):
     promise = (EncoderDecoder, Decoder)
     default_model = "transformer"
+    pairs = True
     Options = SummarizeOptions
     defaults: ClassVar[Values] = {
-        "data.max_length": 512,
+        "data.max_length": 400,
         "train.validate_sentences": 100,
         "decode.no_repeat_ngram": 3,
         "decode.max_length": 128,
@@ -97,6 +98,7 @@ class Summarize(Task):
         self.config, self.examples, self.tokenizer = config, examples, tokenizer
         self.options = _options(config)
         self.around = Marks.of(tokenizer, getattr(config.model, "decoder_start", None))
+        self.around.check(config.model)
 
     @classmethod
     def predictor(cls, saved: Saved, model: nn.Module) -> Summarizer:

@@ -60,7 +60,13 @@ class TaggedWords:
 
 class Tagger(EncoderPredictor[Tagged]):
     def read(self, files: Sequence[str], data: DataConfig, bad: BadLines) -> list[Tagged]:
-        return [example for example, _ in read_tagged(files, data.columns, bad)]
+        examples = []
+        for example, where in read_tagged(files, data.columns, bad):
+            if unseen := next((tag for tag in example.tags if tag not in self.facts["tags"]), None):
+                bad.add("label", where, unseen)
+            else:
+                examples.append(example)
+        return examples
 
     def tag(self, sentences: Sequence[list[str]]) -> list[TaggedWords]:
         """Words in, tags out."""
@@ -74,7 +80,12 @@ class Tagger(EncoderPredictor[Tagged]):
         ):
             known = [(place, numbers[tag]) for place, tag in enumerate(example.tags) if tag in numbers]
             loss = -float(np.mean([log_probs[place, number] for place, number in known])) if known else 0.0
-            row = {"words": " ".join(one.words), "predicted": " ".join(one.tags), "tags": " ".join(example.tags)}
+            row = {
+                "words": " ".join(one.words),
+                "predicted": " ".join(one.tags),
+                "tags": " ".join(example.tags),
+                "probabilities": [round(probability, 4) for probability in one.probabilities],
+            }
             found.append(Predicted(one.tags, row, loss))
         return found
 

@@ -46,11 +46,13 @@ class TranslateOptions(Settings):
 class Translate(Task):
     promise = (EncoderDecoder, Decoder)
     default_model = "transformer"
+    pairs = True
     Options = TranslateOptions
 
     def __init__(self, config: Config, data: Prepared) -> None:
         self.config, self.data, self.options = config, data, _options(config)
         self.around = Marks.of(data.tokenizer, getattr(config.model, "decoder_start", None))
+        self.around.check(config.model)
         self.asked = data.tokenizer.encode(self.options.ask.strip())
 
     @classmethod

@@ -56,6 +56,10 @@ class Translator:
         self.model, self.tokenizer, self.ask = model, tokenizer, ask
         self.marks = Marks.of(tokenizer, model.decoder_start)
 
+    def asking(self, ask: str) -> Translator:
+        """The same one, with something else said before every source."""
+        return Translator(self.model, self.tokenizer, ask)
+
     @property
     def device(self) -> torch.device:
         return next(self.model.parameters()).device

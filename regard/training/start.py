@@ -15,6 +15,7 @@ from regard.data.batching import plan
 from regard.data.corpora import CORPORA
 from regard.errors import UserError
 from regard.models import MODELS, named
+from regard.models.base import Encoder, ImageEncoder
 from regard.nn.weights import begin_with, load_tensors, load_weights
 from regard.tasks import settings_of, task_named
 from regard.tasks.base import Task
@@ -62,6 +63,7 @@ def settle(
     _check_promise(config)
     if not config.data.train:
         raise UserError(f"data.train: no file given (try: regard train {task} FILE --out runs/mine)")
+    _check_layers(config)
     task_named(config.task).check(config)
     return config, origins
 
@@ -71,7 +73,9 @@ def _model_layer(task: str, model: str | None, chosen: Values) -> tuple[str, Val
     start = chosen.get("start")
     if start is None:
         model = model or task_named(task).default_model
-        return model, {"model": named(model)}
+        settings = named(model)
+        usual = MODELS[str(settings["kind"])].usual if task_named(task).as_papers else {}
+        return model, {"model": settings, **usual}
     if model is not None:
         raise UserError(f"--model {model}: is settled by --from {start}; leave one of them out")
     saved = open_saved(Path(str(start)))
@@ -85,6 +89,15 @@ def _check_promise(config: Config) -> None:
     able = [kind for kind, family in MODELS.items() if issubclass(family.model, promise)]
     if config.model.kind not in able:
         raise UserError(f"model = {config.model.kind!r}: cannot {config.task}; these can: {', '.join(able)}")
+
+
+def _check_layers(config: Config) -> None:
+    """Only encoders have layers that are counted from below (`regard.training.optimizer.depth`)."""
+    if issubclass(MODELS[config.model.kind].model, Encoder | ImageEncoder):
+        return
+    for name, given in (("freeze", config.train.freeze), ("layer_decay", config.train.layer_decay != 1)):
+        if given:
+            raise UserError(f"train.{name}: is for encoders (bert, vit, ...); a {config.model.kind} learns as a whole")
 
 
 def train(
@@ -206,7 +219,8 @@ def _fit(config: Config, task: Task, folder: RunFolder, ranks: Ranks, display: D
     torch.manual_seed(config.train.seed)
     model = task.build(config, task.vocabulary, task.facts)
     if config.start and not folder.checkpoints():
-        for note in begin_with(model, open_saved(Path(config.start)).all_weights, config.start):
+        saved = open_saved(Path(config.start))
+        for note in [*begin_with(model, saved.all_weights, config.start), *saved.notes]:
             display.note(note)
     if task.teacher is not None:
         saved = open_saved(Path(task.teacher))

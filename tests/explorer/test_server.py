@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
+import torch
 from explored_runs import serving
 
 from regard.cli.explore import explore
@@ -163,7 +164,8 @@ def test_the_command_says_what_is_missing(tmp_path: Path) -> None:
         explore([tmp_path / "none"], browser=False)
 
 
-def test_the_command_serves_and_a_taken_port_is_said(transformer_run: Path) -> None:
+def test_the_command_serves_and_a_taken_port_is_said(transformer_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)  # the other tests keep theirs
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

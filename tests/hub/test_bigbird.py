@@ -53,6 +53,16 @@ def batch() -> tuple[Tensor, Tensor]:
 
 
 @torch.no_grad()
+def test_some_heads_and_rows_are_those_of_all(pair: tuple[Any, BigBird]) -> None:
+    ids, segments = batch()
+    everything, some = Recording(), Recording(heads=[1], rows=[2, 30, 63])
+    for recording in (everything, some):
+        pair[1](ids, segments, record=recording)
+    for site in everything.weights:
+        torch.testing.assert_close(some.batch(site), everything.batch(site)[:, [1]][:, :, [2, 30, 63]])
+
+
+@torch.no_grad()
 def test_each_text_equals_theirs_alone(pair: tuple[Any, BigBird], tmp_path: Path) -> None:
     theirs, ours = pair
     ids, segments = batch()

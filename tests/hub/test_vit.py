@@ -50,7 +50,7 @@ def peer_of(kind: str, shape: dict[str, Any]) -> Any:
 
 def ours_of(folder: Path) -> tuple[Saved, ImageModel]:
     saved = open_published(folder)
-    assert saved.notes == ()
+    assert not saved.unused
     model = ImageTask.build(saved.config, 0, saved.facts).eval()
     load_weights(model, saved.weights, folder)
     assert isinstance(model, ImageModel)

@@ -118,8 +118,12 @@ def test_a_past_outgrows_its_first_buffer() -> None:
 @pytest.mark.parametrize("rows", [1, 2, 7, 32, 300])
 @pytest.mark.parametrize("relu", [False, True])
 @pytest.mark.parametrize("bias", [False, True])
-def test_linear_maps_equal_the_plain_product(rows: int, relu: bool, bias: bool) -> None:
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_linear_maps_equal_the_plain_product(
+    rows: int, relu: bool, bias: bool, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     torch.manual_seed(0)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)  # so many parts, of which the last may be smaller
     plain = torch.nn.Linear(24, 37, bias=bias)
     inputs = torch.randn(rows, 1, 24)
     expected = plain(inputs).relu() if relu else plain(inputs)
@@ -136,6 +140,15 @@ def test_int8_stays_close(variant: str) -> None:
     source, target = ids(4, 6), ids(4, 5, seed=2)
     expected, found = (one.output(one(source, target)) for one in (plain, pack(plain, "int8")))
     assert (found - expected).std() < 0.1 * expected.std()
+    assert not torch.equal(found, expected), "it is rounded"
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_linear_maps_are_packed(variant: str) -> None:
+    plain = small_model(variant)
+    kinds = [type(module) for module in pack(plain).modules()]
+    assert PackedLinear in kinds
+    assert Int8Linear in {type(module) for module in pack(plain, "int8").modules()}
 
 
 def test_packing_changes_nothing_in_the_model() -> None:

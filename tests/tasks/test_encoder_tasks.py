@@ -10,16 +10,25 @@ import torch
 from transformers import AutoTokenizer, BertForQuestionAnswering, BertForSequenceClassification
 from transformers import BertForMultipleChoice as BertForChoice
 from transformers import BertForTokenClassification as BertForTags
+from typer.testing import CliRunner
 
 import regard
+from regard.cli import app
 from regard.data.badlines import BadLines
 from regard.data.labelled import read_choices, read_labelled
+from regard.data.prepare import Silent
 from regard.data.subwords import Subwords
 from regard.errors import UserError
+from regard.hub.encoders import PublishedEncoder, write_encoder
 from regard.hub.published import export
-from regard.nn.weights import load_tensors
+from regard.models import parse_model
+from regard.models.base import EncoderConfig
+from regard.models.heads import build_headed
+from regard.nn.weights import load_tensors, weights_of
 from regard.tasks.answer import AnswerOptions, target_of, windows
+from regard.tasks.classify import Classify
 from regard.tasks.tag import firsts, split
+from regard.training.distributed import join
 from regard.training.saved import open_saved
 from regard.training.start import settle, train
 
@@ -159,6 +168,47 @@ def test_attention_is_there_for_every_answer(run: regard.Run) -> None:
     np.testing.assert_allclose(record.sites["encoder.1.self"].weights.sum(-1), 1, atol=1e-5)
 
 
+def test_the_command_line_answers_as_python_does(run: regard.Run, tmp_path: Path) -> None:
+    text, context = "The cat number 7 was lovely again .", "The cat ate the apple."
+    calls: dict[str, tuple[list[str], str]] = {
+        "classify": ([text], "label"),
+        "tag": ([text], "tags"),
+        "answer": (["Who ate it?", "--context", context], "answer"),
+        "choose": (["The cat 7", "it was lovely", "it was awful"], "choice"),
+    }
+    arguments, key = calls[run.config.task]
+    result = CliRunner().invoke(app, [run.config.task, str(run.folder.path), *arguments, "--json"])
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = {
+        "classify": lambda: run.classify([text])[0].label,
+        "tag": lambda: run.tag([text])[0].tags,
+        "answer": lambda: run.answer(["Who ate it?"], [context])[0].text,
+        "choose": lambda: run.choose(["The cat 7"], [["it was lovely", "it was awful"]])[0].text,
+    }
+    assert json.loads(result.stdout)[key] == found[run.config.task]()
+    main = MAIN[run.config.task]
+    assert run.score()["test"][main] == pytest.approx(run.scores["test"][main], rel=1e-3)
+    rows = tmp_path / "rows.jsonl"
+    scored = CliRunner().invoke(app, ["evaluate", str(run.folder.path), "--out", str(rows)])
+    assert scored.exit_code == 0, scored.output
+    if run.config.task != "answer":
+        assert all("probabilities" in json.loads(line) for line in rows.read_text(encoding="utf8").splitlines())
+
+
+def test_rare_classes_can_weigh_more_and_another_score_can_decide(tmp_path: Path) -> None:
+    rows = [f"text number {number}\t{'rare' if number % 4 == 0 else 'common'}" for number in range(400)]
+    path = tmp_path / "a.tsv"
+    path.write_text("\n".join(["text\tlabel", *rows]), encoding="utf8")
+    settings = {**SMALL, "options.class_weights": "balanced", "options.metric": "macro_f1"}
+    config, _ = settle("classify", [str(path)], None, None, settings)
+    task = Classify.prepare(config, tmp_path, Silent())
+    counts = np.bincount([int(row.target) for row in task.rows])
+    assert task.class_weights.tolist() == pytest.approx((counts.sum() / (2 * counts)).tolist())
+    model = task.build(config, task.vocabulary, task.facts)
+    validation = task.validate(model, join("cpu"))
+    assert validation.score == validation.metrics["macro_f1"] != validation.metrics["accuracy"]
+
+
 def test_a_run_begins_with_another_and_frozen_layers_stay(tmp_path: Path) -> None:
     short = {**SMALL, "train.epochs": 1.0}
     first = train("classify", [str(write(tmp_path, "classify"))], out=tmp_path / "one", settings=short)
@@ -258,6 +308,37 @@ def test_lower_layers_learn_more_slowly() -> None:
     groups = build_optimizer(model, TrainConfig(layer_decay=0.5)).param_groups
     assert sum(len(group["params"]) for group in groups) == len(list(model.parameters()))
     assert {group["share"] for group in groups} == {0.5**power for power in range(6)}
+
+
+def test_labels_that_were_not_trained_on_are_left_out_and_said(run: regard.Run, tmp_path: Path) -> None:
+    rows = {"classify": "text\tlabel\nThe cat\tgood\nThe dog\tstrange\n", "tag": "The\tO\n\ncat\tB-strange\n\n"}
+    if run.config.task not in rows:
+        pytest.skip("has no classes")
+    path = tmp_path / "more.tsv"
+    path.write_text(rows[run.config.task], encoding="utf8")
+    bad = BadLines()
+    assert len(run.predictor.read([str(path)], run.config.data, bad)) == 1
+    assert "1 of a class that is not trained on" in bad.summary()
+
+
+def test_a_tokenizer_that_encoders_cannot_have_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"tokenizer\.kind = 'char': not for this task"):
+        train("classify", [str(write(tmp_path, "classify"))], out=tmp_path / "run", settings={"tokenizer.kind": "char"})
+
+
+def test_layers_are_frozen_in_encoders_only(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"train\.freeze: is for encoders"):
+        settle("translate", ["english-french"], None, None, {"train.freeze": 1})
+
+
+def test_features_of_several_layers_are_for_tagging_and_have_no_published_layout(tmp_path: Path) -> None:
+    config = parse_model({"kind": "bert", "layers": 4, "width": 8, "inner": 8, "heads": 1, "features": "sum-last-four"})
+    assert isinstance(config, EncoderConfig)
+    with pytest.raises(UserError, match=r"model\.features = 'sum-last-four': is for tagging"):
+        build_headed(config, 20, "sequence", 2)
+    weights = weights_of(build_headed(config, 20, "token", 2))
+    with pytest.raises(UserError, match=r"model\.features = 'sum-last-four': has no published layout"):
+        write_encoder(tmp_path, PublishedEncoder(config, "token", weights))
 
 
 def test_labels_in_a_file_of_their_own_must_match(tmp_path: Path) -> None:

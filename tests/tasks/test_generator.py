@@ -93,6 +93,19 @@ def test_choices_are_all_that_comes_out(generator: Generator, method: str) -> No
 
 
 @pytest.mark.parametrize("method", ["greedy", "sample", "beam"])
+def test_choices_need_no_end_mark(generator: Generator, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Generator, "end", -1)
+    choices = ["the lion", "mouse"]
+    (found,) = generator.generate(["The "], SearchConfig(method=method, min_length=3, n_best=1), choices=choices)
+    assert found.text.strip() in choices
+
+
+def test_an_empty_stop_string_is_refused(generator: Generator) -> None:
+    with pytest.raises(UserError, match="stop = ''"):
+        next(generator.stream("The", SearchConfig(method="greedy"), [""]))
+
+
+@pytest.mark.parametrize("method", ["greedy", "sample", "beam"])
 def test_text_ends_before_a_stop_string(generator: Generator, method: str) -> None:
     options = SearchConfig(method=method, max_length=20, seed=1, beam=2)
     free = generator.generate(["The lion"], options)[0].text
@@ -145,6 +158,18 @@ def test_perplexity_counts_every_token_once(generator: Generator, stride: int) -
     assert found.scores["loss"] == pytest.approx(nats / 60, rel=1e-4)
     assert found.scores["perplexity"] == pytest.approx(math.exp(nats / 60), rel=1e-3)
     assert found.scores["bits_per_byte"] == pytest.approx(nats / math.log(2) / 100, rel=1e-4)
+
+
+def test_a_document_is_not_predicted_from_the_one_before(generator: Generator) -> None:
+    first, second, border = [3, 5, 6, 7, 8], [3, 9, 10, 5], 3
+
+    def surprise(ids: list[int], border: int | None) -> float:
+        scored = Generator(generator.model, generator.tokenizer, 24, [], [], border)
+        return float(scored.evaluate([Stream(np.array(ids), len(ids))]).rows[0]["nats"])
+
+    apart = surprise([*first, border], border) + surprise(second, border)
+    assert surprise([*first, *second], border) == pytest.approx(apart, rel=1e-5)
+    assert surprise([*first, *second], None) != pytest.approx(apart, rel=1e-3)
 
 
 def test_bad_stride(generator: Generator) -> None:

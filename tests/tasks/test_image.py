@@ -248,7 +248,7 @@ def test_the_worst_errors_are_drawn(folder: Path, tmp_path: Path) -> None:
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text(encoding="utf8").splitlines()]
     assert {(row["label"], row["predicted"]) for row in rows} == {("up", "down"), ("down", "up")}
     code, said = command("evaluate", folder, "--worst", tmp_path / "none.png")
-    assert code == 2
+    assert code == 0, "the scores are shown all the same"
     assert "there is no error to show" in said
 
 

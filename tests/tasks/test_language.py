@@ -74,6 +74,8 @@ def test_the_command_line_writes_and_scores(run: Path, text: Path) -> None:
     assert len(talk.splitlines()) >= 2
     chosen = ask("generate", str(run), "the cat", "--choice", " sat", "--choice", " xxq", "--method", "greedy")
     assert chosen.strip() == "sat"
+    chosen = ask("generate", str(run), "--choice", " sat", "--choice", " xxq", "--method", "greedy", input="the cat\n")
+    assert chosen.strip() == "sat"
     several = ask("generate", str(run), "the", "--samples", "2", "--tokens", "4", "--json").splitlines()
     assert len(several) == 2
     assert json.loads(several[0])["prompt"] == "the"

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import torch
 from transformers import AutoTokenizer, BertForPreTraining
+from typer.testing import CliRunner
 
 import regard
+from regard.cli import app
 from regard.errors import UserError
 from regard.hub.published import export
 from regard.tasks.masked import Masked
@@ -71,7 +73,8 @@ def test_a_batch_is_a_function_of_rows_and_seed(task: Masked) -> None:
     special = task.tokenizer.special
     for row, place, word in zip(one.rows, one.places, one.words, strict=True):
         assert int(word) not in special.ids, "a special token is never asked for"
-        assert int(one.inputs.segments[row, place]) in (0, 1)
+        assert int(one.inputs.ids[row, place]) not in set(special.ids) - {special.mask}, "nor hidden"
+    assert len(one.words) == one.tokens > 0
 
 
 def test_half_of_the_second_sentences_follow(task: Masked) -> None:
@@ -80,6 +83,16 @@ def test_half_of_the_second_sentences_follow(task: Masked) -> None:
     assert follows.float().mean().item() == pytest.approx(0.5, abs=0.05)
     batch = task.batch(rows, 0)
     assert batch.inputs.ids.shape[1] <= 24
+    assert batch.follows is not None
+    ids = batch.inputs.ids.clone()
+    ids[batch.rows, batch.places] = batch.words
+    named = [
+        [set(task.tokenizer.decode(row[part == number].tolist()).split()) & {"cat", "dog", "cow"} for number in (0, 1)]
+        for row, part in zip(ids, batch.inputs.segments, strict=True)
+    ]  # a document is about one animal
+    alike = [first == second for first, second in named]
+    assert all(same for same, label in zip(alike, batch.follows.tolist(), strict=True) if label == 0)
+    assert not all(same for same, label in zip(alike, batch.follows.tolist(), strict=True) if label == 1)
 
 
 def test_the_exported_folder_gives_equal_logits(run: regard.Run, tmp_path: Path) -> None:
@@ -92,6 +105,17 @@ def test_the_exported_folder_gives_equal_logits(run: regard.Run, tmp_path: Path)
     torch.testing.assert_close(run.predictor.reader.logits([row])[0], answer.prediction_logits[0], atol=1e-5, rtol=1e-4)
     again = regard.load(tmp_path / "hf").fill(["the [MASK] is here"])
     assert again[0].text == run.fill(["the [MASK] is here"])[0].text
+
+
+def test_the_command_line_fills_and_embeds(run: regard.Run, tmp_path: Path) -> None:
+    path, text = str(run.folder.path), "the [MASK] is here"
+    filled = CliRunner().invoke(app, ["fill", path, text])
+    assert filled.stdout.splitlines()[0] == run.fill([text])[0].text
+    (tmp_path / "a.txt").write_text("the cat\n\na dog\n", encoding="utf8")
+    made = CliRunner().invoke(app, ["embed", path, str(tmp_path / "a.txt"), "--out", str(tmp_path / "a.npy")])
+    assert made.exit_code == 0, made.output
+    np.testing.assert_allclose(np.load(tmp_path / "a.npy"), run.embed(["the cat", "", "a dog"]), atol=1e-6)
+    assert len(CliRunner().invoke(app, ["embed", path, "the cat", "a dog"]).stdout.splitlines()) == 2
 
 
 def test_vectors_do_not_depend_on_their_neighbours(run: regard.Run) -> None:
@@ -128,8 +152,9 @@ def test_mistakes_are_explained(text: Path, tmp_path: Path) -> None:
 def test_other_families_are_trained_as_their_papers_say(
     model: str, tokens: str, mask: str, text: Path, tmp_path: Path
 ) -> None:
-    settings = {**SMALL, "tokenizer.kind": tokens, "tokenizer.vocabulary": 300, "train.steps": 20}
+    settings = {**SMALL, "tokenizer.vocabulary": 300, "train.steps": 20}
     run = regard.train("masked", text, out=tmp_path / "run", model=model, settings=settings, quiet=True)
+    assert run.config.tokenizer.kind == tokens
     assert run.saved.facts["head"] == "masked", "no next sentence"
     (filled,) = run.fill([f"the cat is {mask}"])
     assert len(filled.masks[0]) == 5

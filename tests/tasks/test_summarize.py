@@ -70,6 +70,22 @@ def test_a_summary_has_its_attention_and_the_cli_its_picture(run_folder: Path, t
     assert cross.keys.tokens[-1] == "</s>"
 
 
+def test_standard_input_is_one_text_unless_its_lines_are(run_folder: Path) -> None:
+    text = "There was a cat .\nIt saw number 3 .\nAll was red fox\n"
+    whole = CliRunner().invoke(app, ["summarize", str(run_folder)], input=text)
+    (one,) = regard.load(run_folder).summarize(text)
+    assert whole.stdout == one.text + "\n"
+    assert len(CliRunner().invoke(app, ["summarize", str(run_folder), "--lines"], input=text).stdout.splitlines()) == 3
+
+
+def test_options_that_a_task_has_no_use_for_are_refused(run_folder: Path) -> None:
+    greedy = CliRunner().invoke(app, ["evaluate", str(run_folder), "--beam", "1", "--json"])
+    assert json.loads(greedy.stdout)["test"]["examples"] > 0
+    for option in (["--tokenize", "none"], ["--stride", "3"], ["--worst", "w.png"], ["--by-length"]):
+        result = CliRunner().invoke(app, ["evaluate", str(run_folder), *option])
+        assert f"{option[0]}: is for " in str(result.exception)
+
+
 def test_rouge_is_as_it_is_defined() -> None:
     scores = rouge(["the cat sat on the mat"], [["the cat was on the mat"]])
     assert scores["rouge1"] == pytest.approx(100 * 5 / 6)

@@ -17,6 +17,7 @@ from regard.errors import UserError
 from regard.models import build
 from regard.nn.weights import load_tensors, weights_of
 from regard.tasks import settings_of
+from regard.tasks.base import Share, Validation
 from regard.tasks.translate import Translate
 from regard.training.display import Display
 from regard.training.distributed import Ranks
@@ -99,15 +100,38 @@ def test_interrupted_and_resumed_equals_uninterrupted(variant: str, task: Transl
     model = {**VARIANTS[variant], "dropout": 0.3}
     quiet = trainer(task, tmp_path / "quiet", model, **settings)
     quiet.fit(Display(), StopAfter(0))
+    went = []
     for stop in (1, 3, 10):
         part = trainer(task, tmp_path / "parts", model, **settings)
         part.resume()
+        began = part.progress.step
         part.fit(Display(), StopAfter(stop))
+        went.append((began, part.progress.step))
+    assert went == [(0, 1), (1, 4), (4, 7)]
     assert part.progress.done
     assert (part.progress.step, part.progress.best) == (7, quiet.progress.best)
     for name, weight in weights_of(quiet.model).items():
         assert torch.equal(weights_of(part.model)[name], weight), name
     assert (tmp_path / "quiet/model.safetensors").read_bytes() == (tmp_path / "parts/model.safetensors").read_bytes()
+
+
+def test_the_best_weights_are_kept_and_without_progress_it_ends(task: Translate, tmp_path: Path) -> None:
+    made = trainer(task, tmp_path, VARIANTS["transformer"], steps=50, validate_every=1, patience=2, average=0)
+    scores, seen = iter([1.0, 3.0, 2.0, 2.0, 2.0]), []
+
+    class Told(Translate):
+        def validate(self, model: torch.nn.Module, share: Share) -> Validation:
+            seen.append({name: weight.clone() for name, weight in weights_of(model).items()})
+            return Validation(next(scores), 0.0, {})
+
+    made.task.__class__ = Told
+    try:
+        made.fit(Display(), StopAfter(0))
+    finally:
+        made.task.__class__ = Translate
+    assert (made.progress.step, made.progress.best_step, made.progress.done) == (4, 2, True)
+    for name, weight in load_tensors(tmp_path / "model.safetensors")[0].items():
+        assert torch.equal(weight, seen[1][name]), name
 
 
 @pytest.mark.parametrize("accumulate", [1, 2])

@@ -1,0 +1,56 @@
+"""Files with answers, as the tasks of an encoder read them: no word is dropped, and nothing wrong is kept."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from regard.data.badlines import BadLines
+from regard.data.labelled import read_choices, read_labelled, read_questions, read_tagged
+from regard.errors import UserError
+
+
+def test_a_number_sign_may_be_a_word_and_may_begin_a_comment(tmp_path: Path) -> None:
+    path = tmp_path / "a.conll"
+    path.write_text("# a comment of several words\nwe\tO\n#\tO\n#tag\tB-x\n# id = 7\nwon\tO\n\n", encoding="utf8")
+    ((example, _),) = read_tagged([str(path)], None, BadLines())
+    assert example.words == ["we", "#", "#tag", "won"]
+    path = tmp_path / "a.conllu"
+    path.write_text("# text = we\n1\twe\twe\tPRON\n2\t#\t#\tSYM\n\n", encoding="utf8")
+    ((example, _),) = read_tagged([str(path)], None, BadLines())
+    assert (example.words, example.tags) == (["we", "#"], ["PRON", "SYM"])
+
+
+def test_answers_that_do_not_stand_in_their_context_are_named_by_id(tmp_path: Path) -> None:
+    context = "The cat sleeps."
+    asked = [
+        {"id": "right", "question": "Who?", "answers": [{"text": "cat", "answer_start": 4}]},
+        {"id": "astray", "question": "Who?", "answers": [{"text": "cat", "answer_start": 5}]},
+        {"id": "beyond", "question": "Who?", "answers": [{"text": "cat", "answer_start": 50}]},
+        {"id": "none", "question": "Who?", "answers": [], "is_impossible": True},
+    ]
+    path = tmp_path / "squad.json"
+    path.write_text(json.dumps({"data": [{"title": "t", "paragraphs": [{"context": context, "qas": asked}]}]}))
+    bad = BadLines()
+    assert [question.id for question, _ in read_questions([str(path)], bad)] == ["right", "none"]
+    assert "2 with an answer that does not stand in the context" in bad.summary()
+    assert "squad.json: astray" in bad.summary()
+    assert "squad.json: beyond" in bad.summary()
+
+
+def test_columns_by_number_make_no_header_of_the_labels(tmp_path: Path) -> None:
+    path = tmp_path / "films.csv"
+    path.write_text("0,bad film\n1,good film\n", encoding="utf8")
+    rows = [example for example, _ in read_labelled([str(path)], ["1", "0"], BadLines())]
+    assert [(row.text, row.label) for row in rows] == [("bad film", "0"), ("good film", "1")]
+
+
+def test_choices_may_be_fewer_than_four(tmp_path: Path) -> None:
+    path = tmp_path / "swag.csv"
+    path.write_text("startphrase,ending0,ending1,ending2,label\nIt was,a,b,c,2\nIt was,a,,,0\n", encoding="utf8")
+    bad = BadLines()
+    ((choice, _),) = read_choices([str(path)], None, bad)
+    assert (choice.options, choice.label) == (["a", "b", "c"], 2)
+    assert bad.total == 1
+    with pytest.raises(UserError, match=r"data\.columns = a,b: not for this task"):
+        list(read_choices([str(path)], ["a", "b"], bad))

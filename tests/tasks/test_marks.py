@@ -1,0 +1,67 @@
+"""What stands around texts: also where a tokenizer has no padding of its own, as GPT-2's and Llama's."""
+
+from __future__ import annotations
+
+import pytest
+import tokenizers
+import torch
+from tokenizers import models, pre_tokenizers
+
+from regard.config import Config
+from regard.data.subwords import Subwords
+from regard.errors import UserError
+from regard.models import build, parse_model
+from regard.models.prompted import Prompted
+from regard.tasks.marks import Marks
+from regard.tasks.translate import Translate
+
+WORDS = {"<|endoftext|>": 0, "a": 1, "b": 2, "c": 3, "d": 4}
+
+
+@pytest.fixture
+def tokenizer() -> Subwords:
+    inner = tokenizers.Tokenizer(models.WordLevel(WORDS, unk_token="a"))
+    inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    inner.add_special_tokens(["<|endoftext|>"])
+    return Subwords(inner)
+
+
+def test_without_padding_the_end_mark_is_still_read_and_learned(tokenizer: Subwords) -> None:
+    marks = Marks.of(tokenizer, None)
+    assert (marks.pad, marks.start, marks.end) == (-1, 0, 0)
+    assert marks.never == ()
+    batch = marks.batch([[1, 2], [1]], [[3], [3, 4, 3]])
+    assert batch.target.tolist() == [[0, 3, 0, -1, -1], [0, 3, 4, 3, 0]]
+    assert int((batch.target[:, 1:] != marks.pad).sum()) == batch.tokens == 6
+
+
+@torch.no_grad()
+def test_a_decoder_sees_no_word_before_it_predicts_it(tokenizer: Subwords) -> None:
+    torch.manual_seed(0)
+    settings = {"kind": "gpt", "layers": 2, "width": 16, "heads": 2, "max_length": 24}
+    decoder = build(parse_model(settings), len(WORDS)).eval()
+    marks = Marks.of(tokenizer, None)
+    model = Prompted(decoder, marks.pad)  # type: ignore[arg-type]
+    batch = marks.batch([[1, 2], [1]], [[3], [3, 4, 3]])
+    other = marks.batch([[1, 2], [1]], [[4], [4, 4, 3]])
+    first, second = (model(one.source, one.target[:, :-1])[:, 0] for one in (batch, other))
+    torch.testing.assert_close(first, second)
+    alone = marks.batch([[1]], [[3, 4, 3]])
+    found = model(alone.source, alone.target[:, :-1])
+    torch.testing.assert_close(model(batch.source, batch.target[:, :-1])[1:], found, atol=1e-5, rtol=1e-5)
+
+
+def test_a_model_must_pad_with_the_tokenizers_padding() -> None:
+    marks = Marks(pad=1, start=0, end=2)
+    with pytest.raises(UserError, match=r"model\.pad = 0: the tokenizer pads with 1"):
+        marks.check(parse_model({"kind": "bart"}))
+    marks.check(parse_model({"kind": "bart", "pad": 1}))
+    marks.check(parse_model({"kind": "gpt"}))  # a decoder alone has its own
+
+
+def test_source_and_target_share_the_context_of_a_decoder() -> None:
+    model = parse_model({"kind": "gpt", "layers": 1, "width": 8, "heads": 1, "max_length": 64})
+    config = Config.model_validate({"task": "translate", "model": model, "data": {"max_length": 31}})
+    Translate.check(config)
+    with pytest.raises(UserError, match="must be at most 31, since the model reads 64 with source and target together"):
+        Translate.check(config.model_copy(update={"data": config.data.model_copy(update={"max_length": 32})}))
