@@ -171,11 +171,11 @@ def equal_outputs(opened: dict[str, Side]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer rounds and cases")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds")
     parser.add_argument("--rounds", type=int, default=0)
     options = parser.parse_args()
     rounds = options.rounds or (3 if options.quick else 9)
-    console, report = Console(), Report()
+    console, report, began = Console(), Report(), time.perf_counter()
     versions = {"torch": torch.__version__} | {
         name: importlib.metadata.version(name) for name in PACKAGES if installed(name)
     }
@@ -206,7 +206,7 @@ def main() -> None:
         console.print(f"{what}: equal to transformers, token for token: {same}", highlight=False)
     path = Path(__file__).parent / "results.json"
     path.write_text(json.dumps({"versions": versions, **report.results}, indent=2) + "\n", encoding="utf8")
-    console.print(f"written to {path}")
+    console.print(f"written to {path}, after {time.perf_counter() - began:.0f} s")
 
 
 if __name__ == "__main__":

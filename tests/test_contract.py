@@ -10,7 +10,7 @@ from torch import Tensor
 from regard.config import SearchConfig
 from regard.decoding import Limits, search
 from regard.models import MODELS
-from regard.models.base import EncoderDecoder
+from regard.models.base import Encoder, EncoderDecoder, ImageEncoder
 from regard.models.decoder import Decoder
 from regard.nn.record import Recording
 from regard.nn.weights import load_tensors, load_weights, weights_of
@@ -28,6 +28,8 @@ def close(one: Tensor, other: Tensor) -> None:
 def test_every_family_is_here() -> None:
     kinds = {kind for kind, family in MODELS.items() if issubclass(family.model, EncoderDecoder | Decoder)}
     assert {str(variant["kind"]) for variant in VARIANTS.values()} == kinds
+    others = {kind for kind, family in MODELS.items() if issubclass(family.model, Encoder | ImageEncoder)}
+    assert kinds | others == set(MODELS), "a family of another kind needs a contract of its own"
 
 
 @torch.no_grad()

@@ -1,9 +1,11 @@
 """The one attention against a naive loop, each score against its formula, masks against their meaning."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from regard.nn.attention import SCORES, attention, causal_mask, padding_mask, scaled_dot, window_mask
@@ -41,16 +43,17 @@ def test_each_score_is_its_formula(name: str) -> None:
 @pytest.mark.parametrize("name", SCORES)
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("rows", [2, 8])  # of many short rows the fused kernel is the slower one
 @torch.no_grad()
-def test_attention_is_the_naive_loop(name: str, masked: bool, biased: bool) -> None:
+def test_attention_is_the_naive_loop(name: str, masked: bool, biased: bool, rows: int) -> None:
     score = SCORES[name](6, 6)
-    query, memory, value, bias = tensors((2, 3, 4, 6), (2, 3, 5, 6), (2, 3, 5, 6), (1, 3, 4, 5))
-    mask = torch.rand(2, 1, 4, 5) > 0.4 if masked else None
+    query, memory, value, bias = tensors((rows, 3, 4, 6), (rows, 3, 5, 6), (rows, 3, 5, 6), (1, 3, 4, 5))
+    mask = torch.rand(rows, 1, 4, 5) > 0.4 if masked else None
     bias = bias if biased else None
     key = score.key(memory)
     looked = attention(query, key, value, mask=mask, bias=bias, score=score)
     scores = score(query, key)
-    for b in range(2):
+    for b in range(0, rows, rows // 2):
         for h in range(3):
             for q in range(4):
                 allowed = [k for k in range(5) if mask is None or mask[b, 0, q, k]]
@@ -59,6 +62,24 @@ def test_attention_is_the_naive_loop(name: str, masked: bool, biased: bool) -> N
                     (e / sum(exps) * value[b, h, k] for e, k in zip(exps, allowed, strict=True)), torch.zeros(6)
                 )
                 torch.testing.assert_close(looked[b, h, q], expected, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("rows", [2, 8])
+@pytest.mark.parametrize("record", [None, Recording()])
+def test_dot_products_take_the_fused_kernel_unless_rows_are_many_and_short(
+    rows: int, record: Recording | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+    fused = F.scaled_dot_product_attention
+
+    def counted(*arguments: Any, **named: Any) -> torch.Tensor:
+        calls.append(1)
+        return fused(*arguments, **named)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", counted)
+    query, key, value = tensors((rows, 3, 4, 6), (rows, 3, 5, 6), (rows, 3, 5, 6))
+    attention(query, key, value, record=record, site="here")
+    assert len(calls) == (1 if rows == 2 else 0)
 
 
 @pytest.mark.parametrize("name", SCORES)
@@ -115,7 +136,7 @@ def test_the_softmax_of_attention_is_written_once() -> None:
     package = Path(str(regard.__file__)).parent
     homes = {
         path.name
-        for folder in ("nn", "models")
+        for folder in ("nn", "models", "inference", "hub")
         for path in (package / folder).glob("*.py")
         if re.search(r"(torch|F|\w+)\.softmax\(", path.read_text(encoding="utf8"))
     }

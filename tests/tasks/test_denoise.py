@@ -76,9 +76,12 @@ def test_the_loss_falls_and_another_run_begins_with_it(
     rows = [{"source": f"The red cat sees the {n} sea. It sleeps.", "target": "red cat"} for n in range(40)]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf8")
     settings = {"start": str(tmp_path / "run"), "train.steps": 2, "train.validate_every": 1, "data.max_length": 64}
+    settings |= {"train.learning_rate": 1e-6, "train.average": 0.0}
     train("summarize", [str(tmp_path / "a.jsonl")], out=tmp_path / "fine", settings=settings)
     before, after = open_saved(tmp_path / "run"), open_saved(tmp_path / "fine")
     assert before.weights.keys() == after.weights.keys()
+    for name, weight in before.weights.items():
+        torch.testing.assert_close(after.weights[name], weight, atol=1e-4, rtol=0)
     assert before.tokenizer.inner.to_str() == after.tokenizer.inner.to_str()
 
 

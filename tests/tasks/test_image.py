@@ -178,11 +178,15 @@ def test_a_run_goes_on_from_another(folder: Path, photos: Path, tmp_path: Path) 
         for number in range(20):
             Image.fromarray(picture(label, number) // 2).save(dark / label / f"{number}.png")
     settings = {"start": str(folder), "train.steps": 2, "train.batch_tokens": 80, "train.device": "cpu"}
+    settings |= {"train.learning_rate": 1e-6, "train.average": 0.0}
     train("image", [str(dark)], out=tmp_path / "second", settings=settings)
     first, second = Run.load(folder, device="cpu"), Run.load(tmp_path / "second", device="cpu")
     assert second.predictor.framing == first.predictor.framing
     assert second.predictor.classes == ["left", "up"]
     assert second.config.model.model_dump() == first.config.model.model_dump()
+    before, after = open_saved(folder).weights, open_saved(tmp_path / "second").weights
+    for name in (name for name in before if not name.startswith("head.")):
+        torch.testing.assert_close(after[name], before[name], atol=1e-4, rtol=0)
 
 
 def test_exported_it_gives_the_same_logits(folder: Path, photos: Path, tmp_path: Path) -> None:

@@ -213,4 +213,6 @@ def test_learning_rates() -> None:
     assert learning_rate(400, paper) == pytest.approx(0.05)
     cosine = TrainConfig(schedule="cosine", warmup=100, learning_rate=0.1, steps=1100)
     assert [learning_rate(step, cosine) for step in (100, 600, 1100)] == pytest.approx([0.1, 0.05, 0.0])
+    linear = TrainConfig(schedule="linear", warmup=100, learning_rate=0.1, steps=1100)
+    assert [learning_rate(step, linear) for step in (50, 100, 600, 1100)] == pytest.approx([0.05, 0.1, 0.05, 0.0])
     assert learning_rate(5, TrainConfig(schedule="constant", warmup=0, learning_rate=0.1)) == 0.1
