@@ -106,16 +106,11 @@ def transformers_sentences(folder: Path) -> Work:
 
 
 def regard_vit(folder: Path) -> Any:
-    from regard.hub.published import open_published
-    from regard.nn.weights import load_weights
-    from regard.tasks.image import Image
     from regard.training.memory import keep_freed_memory
+    from regard.training.saved import open_saved, trained_model
 
     keep_freed_memory()
-    saved = open_published(folder / "vit")
-    model = Image.build(saved.config, 0, saved.facts)
-    load_weights(model, saved.weights, folder)
-    return model
+    return trained_model(open_saved(folder / "vit"))
 
 
 def transformers_vit(folder: Path) -> Any:

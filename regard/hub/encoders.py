@@ -51,9 +51,9 @@ def read_encoder(folder: Folder) -> PublishedEncoder:
     layout = LAYOUTS[folder.model_type]
     config = parse_model(layout.settings(folder.config))
     assert isinstance(config, EncoderConfig), f"the layout {layout.model_type} is one of encoders"
-    theirs = {_renewed(name): weight for name, weight in folder.weights.items()}
+    theirs = folder.weights.renamed(_renewed)
     names = _head_of(layout, folder.config.get("architectures") or [], theirs)
-    theirs |= {name: theirs.pop(other) for other, name in names.same.items() if other in theirs}
+    theirs = theirs.renamed(lambda name: names.same.get(name, name))
     head = cast(HeadName, names.head) if names.head else None
     whole, exact = layout.with_head(names), config if head is None else config.under(head)
     weights, _, missing = whole.to_ours(theirs, exact.model_dump())

@@ -24,7 +24,7 @@ class Folder:
 
     path: Path
     config: Mapping[str, Any]
-    weights: Mapping[str, Tensor]
+    weights: StoredTensors
 
     @property
     def model_type(self) -> str:

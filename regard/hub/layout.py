@@ -18,6 +18,7 @@ from regard.errors import UserError
 
 Names = Mapping[str, str | tuple[str, ...]]
 Value = TypeVar("Value")
+_PLAIN = torch.contiguous_format
 
 
 @dataclass(frozen=True)
@@ -119,8 +120,9 @@ class Layout:
             absent = [part for part in parts if part not in theirs]
             if not absent:
                 pieces = [theirs[part][0] if part in self.one_row else theirs[part] for part in parts]
-                pieces = [piece.t().contiguous() for piece in pieces] if self._turned(name) else pieces
-                ours[name] = torch.cat(pieces) if len(pieces) > 1 else pieces[0]
+                pieces = [piece.t() for piece in pieces] if self._turned(name) else pieces
+                # A copy in our own order: what it was made from may be a file, which is then let go.
+                ours[name] = torch.cat(pieces) if len(pieces) > 1 else pieces[0].clone(memory_format=_PLAIN)
             elif name in self.zeros:
                 ours[name] = ours[self.zeros[name]].new_zeros(len(ours[self.zeros[name]]))
             else:

@@ -156,12 +156,9 @@ class PackedAttention(nn.Module):
     def __init__(self, plain: MultiHeadAttention, linear: MakeLinear) -> None:
         super().__init__()
         assert isinstance(plain.score, Dot), f"scores other than dot products are not packed: {plain.score}"
-        self.heads, self.joined, self.score = plain.heads, plain.joined, Dot(0, 0)
-        weight, bias = plain.weight.clone(), None if plain.bias is None else plain.bias.clone()
-        for term in (weight,) if bias is None else (weight, bias):
-            term[: self.joined] *= plain.score.scale(self.joined // self.heads)  # queries are scaled once and for all
+        self.heads, self.joined, self.score = plain.heads, plain.joined, plain.score
         self.output = linear(plain.output.weight, plain.output.bias)
-        self.pack(weight, bias, linear)
+        self.pack(plain.weight, plain.bias, linear)
 
     def pack(self, weight: Tensor, bias: Tensor | None, linear: MakeLinear) -> None:
         queries, memory = weight.tensor_split([self.joined])

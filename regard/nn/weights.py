@@ -1,6 +1,8 @@
 """The weights of a model as safetensors files. Never a pickle."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,18 +22,25 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 
 class StoredTensors(Mapping[str, Tensor]):
-    """The tensors of one or several files, each read when it is asked for: what nobody holds, takes no memory."""
+    """The tensors of one or several files, each mapped when it is asked for: what nobody holds, takes no memory."""
 
     def __init__(self, *paths: Path) -> None:
-        self.places: dict[str, Path] = {}
+        self.places: dict[str, tuple[Path, str]] = {}
         for path in paths:
             with _opened(path) as file:
-                self.places |= dict.fromkeys(file.keys(), path)
+                self.places |= {name: (path, name) for name in file.keys()}  # noqa: SIM118
+
+    def renamed(self, new: Callable[[str], str]) -> StoredTensors:
+        """The same ones under other names."""
+        other = StoredTensors()
+        other.places = {new(name): place for name, place in self.places.items()}
+        return other
 
     def __getitem__(self, name: str) -> Tensor:
-        with _opened(self.places[name]) as file:
-            tensor: Tensor = file.get_tensor(name)
-            return tensor.clone()  # a tensor as it comes keeps all of its file in memory
+        path, stored = self.places[name]
+        with _opened(path) as file:
+            tensor: Tensor = file.get_tensor(stored)
+            return tensor
 
     def __contains__(self, name: object) -> bool:
         return name in self.places

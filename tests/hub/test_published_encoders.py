@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from regard.errors import UserError
 from regard.hub.encoders import LAYOUTS, PublishedEncoder, read_encoder, write_encoder
-from regard.hub.folder import read_folder
+from regard.hub.folder import Folder, read_folder, write_folder
 from regard.models import build, named, parse_model
 from regard.models.base import Encoder
 from regard.models.heads import Headed, HeadName, PreTraining, build_headed
@@ -198,6 +199,13 @@ def test_hidden_layers_summary_and_attention_are_equal(peer: Peer, shape: dict[s
         close(found, expected, real[:, None, :, None].expand_as(expected))
 
 
+def rewritten(path: Path, config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Folder:
+    """A folder with other settings or weights."""
+    path.mkdir()
+    write_folder(path, config, {name: weight.detach().clone() for name, weight in weights.items()})
+    return read_folder(path)
+
+
 def test_names_of_the_first_years_and_both_tasks_are_read(tmp_path: Path) -> None:
     """As the folder of bert-base-uncased is: said to be of masked words, with all weights of the pre-training."""
     theirs = their_model("BertForPreTraining", PEERS[0], BERT_SHAPES[0])
@@ -209,7 +217,7 @@ def test_names_of_the_first_years_and_both_tasks_are_read(tmp_path: Path) -> Non
     }
     copy = {"cls.predictions.decoder.weight": theirs.cls.predictions.decoder.weight}
     said = {**folder.config, "architectures": ["BertForMaskedLM"]}
-    found = read_encoder(type(folder)(folder.path, said, {**old, **copy}))
+    found = read_encoder(rewritten(tmp_path / "again", said, {**old, **copy}))
     assert (found.head, found.unused, found.missing) == ("pretraining", [], [])
     assert found.weights.keys() == weights_of(our_model(found)).keys()
 
@@ -218,7 +226,7 @@ def test_a_pooler_that_the_head_does_not_need_is_spare(tmp_path: Path) -> None:
     their_model("BertForTokenClassification", PEERS[0], BERT_SHAPES[0]).save_pretrained(tmp_path)
     folder = read_folder(tmp_path)
     pooler = {"bert.pooler.dense.weight": torch.ones(16, 16), "bert.pooler.dense.bias": torch.ones(16)}
-    found = read_encoder(type(folder)(folder.path, folder.config, {**folder.weights, **pooler}))
+    found = read_encoder(rewritten(tmp_path / "again", folder.config, {**folder.weights, **pooler}))
     assert sorted(found.spare) == ["encoder.pooler.bias", "encoder.pooler.weight"]
     assert (found.unused, found.missing) == ([], [])
 
@@ -228,7 +236,7 @@ def test_what_is_unused_or_missing_is_named(tmp_path: Path) -> None:
     folder = read_folder(tmp_path)
     weights = dict(folder.weights)
     del weights["bert.pooler.dense.bias"], weights["classifier.bias"]
-    found = read_encoder(type(folder)(folder.path, folder.config, {**weights, "odd.weight": torch.zeros(1)}))
+    found = read_encoder(rewritten(tmp_path / "again", folder.config, {**weights, "odd.weight": torch.zeros(1)}))
     assert found.unused == ["odd.weight"]
     assert sorted(found.missing) == ["bert.pooler.dense.bias", "classifier.bias"]
 
