@@ -57,12 +57,12 @@ def read_encoder(folder: Folder) -> PublishedEncoder:
     head = cast(HeadName, names.head) if names.head else None
     whole, exact = layout.with_head(names), config if head is None else config.under(head)
     weights, _, missing = whole.to_ours(theirs, exact.model_dump())
-    everything, unused, _ = whole.to_ours(theirs, config.model_dump())
+    spare, unused, _ = whole.to_ours(theirs, config.model_dump(), but=weights)
     return PublishedEncoder(
         config,
         head,
         weights,
-        {name: weight for name, weight in everything.items() if name not in weights},
+        spare,
         _labels(folder, weights) if head in ("sequence", "token") else (),
         folder.config.get("problem_type"),
         unused,

@@ -6,7 +6,7 @@ queries, keys and values is one matrix). `{n}` in a name stands for the number o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -110,13 +110,15 @@ class Layout:
         return nest({"model_type": self.model_type, **fixed, **named})
 
     def to_ours(
-        self, theirs: Mapping[str, Tensor], settings: Mapping[str, Any]
+        self, theirs: Mapping[str, Tensor], settings: Mapping[str, Any], but: Container[str] = ()
     ) -> tuple[dict[str, Tensor], list[str], list[str]]:
-        """Our weights, the names of theirs that were not used, and those that were missing."""
+        """Our weights (`but` for some), the names of theirs that were not used, and those that were missing."""
         prefix = self.prefix if any(name.startswith(self.prefix) for name in theirs) else ""
         ours, used, missing = {}, set(), []
         for name, parts in self.names(settings, prefix):
             used |= set(parts)
+            if name in but:
+                continue
             absent = [part for part in parts if part not in theirs]
             if not absent:
                 pieces = [theirs[part][0] if part in self.one_row else theirs[part] for part in parts]
