@@ -165,16 +165,27 @@ class Run:
 
     def score(self, *files: str | Path) -> dict[str, dict[str, Any]]:
         """The scores of any task, by set: on files, or on what the run held out."""
-        predictor, named = self.predictor, [str(file) for file in files]
-        if isinstance(predictor, Translator):
-            pairs = {Path(named[0]).name: self.read(named)} if files else self.held_out()
-            return {name: asdict(self.evaluate(some)[0]) for name, some in pairs.items()}
-        if not isinstance(predictor, Scored):
+        predictor, sets = self.predictor, self.sets([str(file) for file in files])
+        if self.config.task == "translate":
+            return {name: asdict(self.evaluate(pairs)[0]) for name, pairs in sets.items()}
+        assert isinstance(predictor, Scored), "it has sets to be scored on"
+        return {name: dict(predictor.evaluate(examples).scores) for name, examples in sets.items()}
+
+    def sets(
+        self, files: Sequence[str] = (), columns: Sequence[str] | None = None, bad: BadLines | None = None
+    ) -> Mapping[str, Sequence[Any]]:
+        """What to score on, by the names of the sets: the examples of files, or what the run held out."""
+        predictor, bad, translates = self.predictor, bad or BadLines(), self.config.task == "translate"
+        if not translates and not isinstance(predictor, Scored):
             raise UserError(f"{self.folder.path}: a run of the task {self.config.task!r} is scored when it is trained")
-        bad = BadLines()
-        examples = {Path(named[0]).name: predictor.read(named, self.config.data, bad)} if files else self.held_out()
-        bad.check(self.config.data.max_bad_share)
-        return {name: dict(predictor.evaluate(some).scores) for name, some in examples.items()}
+        if not files:
+            return self.held_out()
+        if translates:
+            return {Path(files[0]).name: self.read(files, columns, bad)}
+        data = self.config.data.model_copy(update={"columns": columns} if columns else {})
+        examples = predictor.read(files, data, bad)
+        bad.check(data.max_bad_share)
+        return {Path(files[0]).name: examples}
 
     def evaluate(
         self,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from regard.config import SearchConfig
     from regard.run import Run
-    from regard.tasks.base import Evaluation, Predictor
+    from regard.tasks.base import Evaluation
     from regard.tasks.translation_scores import Variant
 
 
@@ -84,7 +84,7 @@ def evaluate(
         elif isinstance(predictor, Summarizer):
             translator = predictor.translator if ask is None else predictor.translator.asking(ask)
             score = Summarizer(translator, search).evaluate
-        _score(opened, predictor, score, files or [], columns, out, worst, as_json)
+        _score(opened, score, files or [], columns, out, worst, as_json)
     else:
         _score_again(opened, files or [], as_json)
 
@@ -113,20 +113,11 @@ def _score_pairs(
     """A translator's scores, on files or on what the run held out."""
     from regard.cli.output import output
     from regard.cli.show import print_lengths, print_scores
-    from regard.data.badlines import BadLines
     from regard.tasks.translation_scores import sentence_bleu
 
-    bad = BadLines()
-    sets: Mapping[str, Sequence[Any]]
-    if files:
-        sets = {Path(files[0]).name: run.read(files, columns.split(",") if columns else None, bad)}
-    else:
-        sets = run.held_out()
-    if bad.total:
-        print(bad.summary(), file=sys.stderr)
-    scores = {}
+    sets, scores = _sets(run, files, columns), {}
     with output(out, [Path(file) for file in files]) as file:
-        for name, pairs in _filled(run, sets).items():
+        for name, pairs in sets.items():
             found, results = run.evaluate(pairs, search, variant, ask)
             scores[name] = asdict(found)
             for pair, result in zip(pairs, results, strict=True) if out else ():
@@ -143,7 +134,6 @@ def _score_pairs(
 
 def _score(
     run: Run,
-    predictor: Predictor,
     score: Callable[[Sequence[Any]], Evaluation],
     files: list[str],
     columns: str | None,
@@ -154,18 +144,10 @@ def _score(
     """Any task's own scores, on files or on what the run held out."""
     from regard.cli.images import draw_worst
     from regard.cli.output import output
-    from regard.data.badlines import BadLines
 
-    data, bad = run.config.data, BadLines()
-    if columns:
-        data = data.model_copy(update={"columns": columns.split(",")})
-    sets = {Path(files[0]).name: predictor.read(files, data, bad)} if files else run.held_out()
-    bad.check(data.max_bad_share)
-    if bad.total:
-        print(bad.summary(), file=sys.stderr)
-    scores = {}
+    sets, scores = _sets(run, files, columns), {}
     with output(out, [Path(file) for file in files]) as file:
-        for name, examples in _filled(run, sets).items():
+        for name, examples in sets.items():
             found = score(examples)
             scores[name] = found.scores
             if worst:
@@ -175,8 +157,14 @@ def _score(
     _show(scores, as_json)
 
 
-def _filled(run: Run, sets: Mapping[str, Sequence[Any]]) -> Mapping[str, Sequence[Any]]:
-    """The sets, if there is something to score in each."""
+def _sets(run: Run, files: list[str], columns: str | None) -> Mapping[str, Sequence[Any]]:
+    """What to score on, if there is something in each; what was left out of files is said."""
+    from regard.data.badlines import BadLines
+
+    bad = BadLines()
+    sets = run.sets(files, columns.split(",") if columns else None, bad)
+    if bad.total:
+        print(bad.summary(), file=sys.stderr)
     if not sets:
         path = run.folder.path
         raise UserError(f"{path}: held no examples out; give a file (regard evaluate {path} FILE)")

@@ -47,13 +47,13 @@ def read_decoder(folder: Folder) -> Saved:
 
 def write_decoder(saved: Saved, out: Path) -> None:
     """The inverse of `read_decoder`, into a folder that exists; places that were never trained are left out."""
-    config = saved.config.model
-    context = saved.facts.get("context", config.model_dump()["max_length"])
-    layout = next(one for one in LAYOUTS.values() if _fits(one, config.model_dump()))
-    inner, usual = config.model_dump()["inner"], 4 * config.model_dump()["width"]
+    settings = saved.config.model.model_dump()
+    context = saved.facts.get("context", settings["max_length"])
+    layout = next(one for one in LAYOUTS.values() if _fits(one, settings))
+    inner, usual = settings["inner"], 4 * settings["width"]
     if "inner" not in layout.fields and inner not in (None, usual):
         raise UserError(f"model.inner = {inner}: cannot be written as {layout.model_type}, which has {usual}")
-    ours = {**config.model_dump(), "vocabulary": len(saved.weights["words.weight"]), "max_length": context}
+    ours = {**settings, "vocabulary": len(saved.weights["words.weight"]), "max_length": context}
     weights = {name: weight[:context] if name == "places.weight" else weight for name, weight in saved.weights.items()}
     special = saved.tokenizer.special
     marks = {"bos_token_id": special.begin, "eos_token_id": special.end, "pad_token_id": special.pad}

@@ -36,7 +36,7 @@ from regard.data.prepare import Progress, link_or_copy
 from regard.errors import UserError
 from regard.models.base import EncoderDecoder
 from regard.tasks.base import Share, Task, Validation
-from regard.tasks.marks import Batch, Marks
+from regard.tasks.marks import Batch, Marks, check_padding
 from regard.tasks.saved import Saved
 from regard.tasks.translate import target_loss
 from regard.tasks.translation_scores import Forced
@@ -71,7 +71,7 @@ class Denoise(Task):
         self.config, self.data, self.options = config, data, _options(config)
         tokenizer, options = data.tokenizer, self.options
         self.around = Marks.of(tokenizer, getattr(config.model, "decoder_start", None))
-        self.around.check(config.model)
+        check_padding(tokenizer, config.model)
         if len(data.train.ids) <= options.block:
             raise UserError(
                 f"options.block = {options.block}: the training text has only {len(data.train.ids):,} tokens"

@@ -29,7 +29,8 @@ from regard.data.subwords import Subwords, open_tokenizer
 from regard.models.base import Encoder, EncoderConfig, HeadName
 from regard.models.heads import Headed, build_headed
 from regard.tasks.base import Evaluation, Predictor, Sample, Share, Task, Validation
-from regard.tasks.reading import Inputs, Reader, check_padding, subwords, tokenizer_for
+from regard.tasks.marks import check_padding
+from regard.tasks.reading import Inputs, Reader, subwords, tokenizer_for
 from regard.tasks.saved import Facts, Saved
 
 FINE_TUNING: Values = {

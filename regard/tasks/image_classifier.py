@@ -159,7 +159,6 @@ class ImageClassifier(Predictor):
                 continue
             name = f"{place.path}:{place.line}" if place.line else place.path
             examples.append(Example(name, pixels, numbers[picture.label]))
-        bad.check(data.max_bad_share)
         return examples
 
     def evaluate(self, examples: Sequence[Example]) -> Evaluation:

@@ -20,7 +20,7 @@ from regard.data.batching import pad
 from regard.data.tokenizers import Tokenizer
 from regard.errors import UserError
 from regard.models import MODELS
-from regard.models.base import EncoderDecoder
+from regard.models.decoder import Decoder
 
 Ids = Sequence[int] | NDArray[np.integer]
 
@@ -33,6 +33,16 @@ class Batch:
 
     def to(self, device: torch.device) -> Batch:
         return replace(self, source=self.source.to(device), target=self.target.to(device))
+
+
+def check_padding(tokenizer: Tokenizer, config: ModelConfig) -> None:
+    """A model that takes a word for padding would not see it, and would look at what is padding.
+
+    A decoder alone has its own: an id that is no token.
+    """
+    padding, alone = tokenizer.special.pad, issubclass(MODELS[config.kind].model, Decoder)
+    if padding is not None and padding != config.pad and not alone:
+        raise UserError(f"model.pad = {config.pad}: the tokenizer pads with {padding}; set it to that")
 
 
 @dataclass(frozen=True)
@@ -56,11 +66,6 @@ class Marks:
             token for token, _ in takewhile(lambda one: one[1], zip(some.ids, some.special_tokens_mask, strict=True))
         ]
         return cls(padding, begin if start is None else start, end, tuple(before))
-
-    def check(self, model: ModelConfig) -> None:
-        """A model that takes a word for padding would not see it, and would look at what is padding."""
-        if issubclass(MODELS[model.kind].model, EncoderDecoder) and model.pad != self.pad:
-            raise UserError(f"model.pad = {model.pad}: the tokenizer pads with {self.pad}; set it to that")
 
     @property
     def opening(self) -> tuple[int, ...]:

@@ -40,8 +40,9 @@ from regard.nn.loss import projected_loss
 from regard.tasks.base import Sample, Share, Task, Validation
 from regard.tasks.encoder import encoder_config
 from regard.tasks.filler import Filler
+from regard.tasks.marks import check_padding
 from regard.tasks.masker import MaskedBatch, Masker
-from regard.tasks.reading import Reader, check_padding, subwords, tokenizer_for
+from regard.tasks.reading import Reader, subwords, tokenizer_for
 from regard.tasks.saved import Facts, Saved
 from regard.tasks.teacher import Teacher
 

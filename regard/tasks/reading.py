@@ -141,12 +141,6 @@ def subwords(tokenizer: Tokenizer) -> Subwords:
     return tokenizer
 
 
-def check_padding(tokenizer: Subwords, config: EncoderConfig) -> None:
-    """A model that takes a word for padding would not see it."""
-    if tokenizer.special.pad is not None and tokenizer.special.pad != config.pad:
-        raise UserError(f"model.pad = {config.pad}: the tokenizer pads with {tokenizer.special.pad}; set it to that")
-
-
 def tokenizer_for(config: TokenizerConfig, texts: Iterable[str], progress: Progress) -> Subwords:
     """The tokenizer that the settings name, or one that is learned from the texts."""
     if config.file:

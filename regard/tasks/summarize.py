@@ -31,7 +31,7 @@ from regard.inference import pack
 from regard.models.base import EncoderDecoder
 from regard.models.decoder import Decoder
 from regard.tasks.base import Evaluation, Predictor, Sample, Share, Task, Validation
-from regard.tasks.marks import Batch, Marks
+from regard.tasks.marks import Batch, Marks, check_padding
 from regard.tasks.rouge import rouge
 from regard.tasks.saved import Saved
 from regard.tasks.translate import as_encoder_decoder, target_loss
@@ -98,7 +98,7 @@ class Summarize(Task):
         self.config, self.examples, self.tokenizer = config, examples, tokenizer
         self.options = _options(config)
         self.around = Marks.of(tokenizer, getattr(config.model, "decoder_start", None))
-        self.around.check(config.model)
+        check_padding(tokenizer, config.model)
 
     @classmethod
     def predictor(cls, saved: Saved, model: nn.Module) -> Summarizer:

@@ -31,7 +31,7 @@ from regard.models.decoder import Decoder
 from regard.models.prompted import Prompted
 from regard.nn.loss import projected_loss
 from regard.tasks.base import Sample, Share, Task, Validation
-from regard.tasks.marks import Batch, Marks
+from regard.tasks.marks import Batch, Marks, check_padding
 from regard.tasks.saved import Saved
 from regard.tasks.translation_scores import Forced, bleu, evaluate, forced_scores
 from regard.tasks.translator import Translator
@@ -52,7 +52,7 @@ class Translate(Task):
     def __init__(self, config: Config, data: Prepared) -> None:
         self.config, self.data, self.options = config, data, _options(config)
         self.around = Marks.of(data.tokenizer, getattr(config.model, "decoder_start", None))
-        self.around.check(config.model)
+        check_padding(data.tokenizer, config.model)
         self.asked = data.tokenizer.encode(self.options.ask.strip())
 
     @classmethod

@@ -54,3 +54,19 @@ def test_choices_may_be_fewer_than_four(tmp_path: Path) -> None:
     assert bad.total == 1
     with pytest.raises(UserError, match=r"data\.columns = a,b: not for this task"):
         list(read_choices([str(path)], ["a", "b"], bad))
+
+
+def test_labels_in_a_file_of_their_own_must_match(tmp_path: Path) -> None:
+    row = json.dumps({"goal": "open it", "sol1": "push", "sol2": "pull"})
+    (tmp_path / "a.jsonl").write_text(f"{row}\n\n{row}\n", encoding="utf8")
+    (tmp_path / "a.lst").write_text("0\n1\n1\n", encoding="utf8")
+    files = [str(tmp_path / "a.jsonl"), str(tmp_path / "a.lst")]
+    with pytest.raises(UserError, match="3 labels beside 2 usable rows"):
+        list(read_choices(files, None, BadLines()))
+
+
+def test_half_of_an_escaped_character_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "\\ud83d", "label": "a"}\n{"text": "b", "label": "a"}\n')
+    bad = BadLines()
+    assert [example.text for example, _ in read_labelled([str(tmp_path / "a.jsonl")], None, bad)] == ["b"]
+    assert bad.total == 1

@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 import regard
 from regard.cli import app
 from regard.data.badlines import BadLines
-from regard.data.labelled import read_choices, read_labelled
 from regard.data.prepare import Silent
 from regard.data.subwords import Subwords
 from regard.errors import UserError
@@ -339,19 +338,3 @@ def test_features_of_several_layers_are_for_tagging_and_have_no_published_layout
     weights = weights_of(build_headed(config, 20, "token", 2))
     with pytest.raises(UserError, match=r"model\.features = 'sum-last-four': has no published layout"):
         write_encoder(tmp_path, PublishedEncoder(config, "token", weights))
-
-
-def test_labels_in_a_file_of_their_own_must_match(tmp_path: Path) -> None:
-    row = json.dumps({"goal": "open it", "sol1": "push", "sol2": "pull"})
-    (tmp_path / "a.jsonl").write_text(f"{row}\n\n{row}\n", encoding="utf8")
-    (tmp_path / "a.lst").write_text("0\n1\n1\n", encoding="utf8")
-    files = [str(tmp_path / "a.jsonl"), str(tmp_path / "a.lst")]
-    with pytest.raises(UserError, match="3 labels beside 2 usable rows"):
-        list(read_choices(files, None, BadLines()))
-
-
-def test_half_of_an_escaped_character_is_no_text(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text('{"text": "\\ud83d", "label": "a"}\n{"text": "b", "label": "a"}\n')
-    bad = BadLines()
-    assert [example.text for example, _ in read_labelled([str(tmp_path / "a.jsonl")], None, bad)] == ["b"]
-    assert bad.total == 1

@@ -12,7 +12,7 @@ from regard.data.subwords import Subwords
 from regard.errors import UserError
 from regard.models import build, parse_model
 from regard.models.prompted import Prompted
-from regard.tasks.marks import Marks
+from regard.tasks.marks import Marks, check_padding
 from regard.tasks.translate import Translate
 
 WORDS = {"<|endoftext|>": 0, "a": 1, "b": 2, "c": 3, "d": 4}
@@ -51,12 +51,13 @@ def test_a_decoder_sees_no_word_before_it_predicts_it(tokenizer: Subwords) -> No
     torch.testing.assert_close(model(batch.source, batch.target[:, :-1])[1:], found, atol=1e-5, rtol=1e-5)
 
 
-def test_a_model_must_pad_with_the_tokenizers_padding() -> None:
-    marks = Marks(pad=1, start=0, end=2)
-    with pytest.raises(UserError, match=r"model\.pad = 0: the tokenizer pads with 1"):
-        marks.check(parse_model({"kind": "bart"}))
-    marks.check(parse_model({"kind": "bart", "pad": 1}))
-    marks.check(parse_model({"kind": "gpt"}))  # a decoder alone has its own
+def test_a_model_must_pad_with_the_tokenizers_padding(tokenizer: Subwords) -> None:
+    check_padding(tokenizer, parse_model({"kind": "bart"}))  # it has none
+    learned = Subwords.learn(["a b c d"] * 5, kind="byte-bpe", vocabulary=300)
+    check_padding(learned, parse_model({"kind": "bart"}))
+    check_padding(learned, parse_model({"kind": "gpt"}))  # a decoder alone has its own
+    with pytest.raises(UserError, match=r"model\.pad = 1: the tokenizer pads with 0"):
+        check_padding(learned, parse_model({"kind": "bart", "pad": 1}))
 
 
 def test_source_and_target_share_the_context_of_a_decoder() -> None:
