@@ -63,14 +63,15 @@ def generate(
     generator = opened.generator
     given = {name: value for name, value in wishes.items() if value is not None}
     search = validated(SearchConfig, {**opened.config.decode.model_dump(), **given}, "decode.")
-    if prompt is None and not (choice or as_json or attention or samples != 1):
+    plain = samples == 1 and not (choice or as_json or attention)
+    if prompt is None and plain:
         _converse(generator, search, stop or [])
         return
     prompt = sys.stdin.read().removesuffix("\n") if prompt is None else prompt
     if len(generator.encode(prompt)) >= generator.context:
         print(f"warning: the prompt is longer than the context of {generator.context} tokens; "
               "only its end is read", file=sys.stderr)  # fmt: skip
-    if samples == 1 and not (choice or as_json or attention):
+    if plain:
         _write(generator, prompt, search, stop or [])
         return
     (first,) = generator.generate([prompt], search, stop or [], choice or [])

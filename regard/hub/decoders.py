@@ -31,7 +31,7 @@ def read_decoder(folder: Folder) -> Saved:
     weights, unused, missing = layout.to_ours(folder.weights, model.model_dump())
     if missing:
         raise UserError(f"{folder.path}: weights are missing: {listed(missing)}")
-    text, context = open_tokenizer(folder.path), int(getattr(model, "max_length", 0))
+    text, context = open_tokenizer(folder.path), model.longest_input or 0
     config = Config(
         task="language",
         options=LanguageOptions(block=context),

@@ -55,7 +55,7 @@ def open_seq2seq(folder: Folder) -> Saved:
     text = open_tokenizer(folder.path)
     marks = Marks.of(text, model.model_dump()["decoder_start"])
     values: dict[str, Any] = {"task": "translate", "model": model.model_dump(), "decode": _decode(folder, marks)}
-    if (most := getattr(model, "max_length", None)) is not None:
+    if (most := model.longest_input) is not None:
         values["data"] = {"max_length": most - 2}
     config, _ = settings_of([("config.json", values)])
     return Saved(folder.path, config, weights, text, {"any_text": True}, unused=unused)

@@ -106,11 +106,10 @@ class Task(ABC):
     @classmethod
     def check(cls, config: Config) -> None:
         """Settings that do not go together are said before anything is read."""
-        family = MODELS[config.model.kind].model
         most = config.model.longest_input
         if most is None:
             return
-        halved = cls.pairs and issubclass(family, Decoder)
+        halved = cls.pairs and issubclass(MODELS[config.model.kind].model, Decoder)
         room = (most // 2 if halved else most) - cls.marks
         if config.data.max_length > room:
             counted = " with the end mark" if cls.marks else ""

@@ -89,7 +89,7 @@ class Denoise(Task):
 
     @classmethod
     def check(cls, config: Config) -> None:
-        most, options = getattr(config.model, "max_length", None), _options(config)
+        most, options = config.model.longest_input, _options(config)
         if most is not None and options.block + 2 > most:
             raise UserError(
                 f"options.block = {options.block}: must be at most model.max_length - 2 = {most - 2}, for the marks"

@@ -169,8 +169,8 @@ class LanguageModelling(Task):
 
 def context_of(config: Config) -> int:
     """Tokens that the model is trained to see at once."""
-    most: int = getattr(config.model, "max_length", _options(config).block)
-    return min(_options(config).block, most)
+    block = _options(config).block
+    return min(block, config.model.longest_input or block)
 
 
 def _options(config: Config) -> LanguageOptions:
