@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -13,27 +14,58 @@ from regard.errors import UserError
 
 def answer(
     run: Annotated[Path, typer.Argument(help="The folder of a trained run, or a Hugging Face folder.")],
-    question: Annotated[list[str], typer.Argument(help="What to ask; several questions may be given.")],
-    context: Annotated[str, typer.Option(help="The text to find the answer in, or a file that has it.")],
+    question: Annotated[
+        list[str], typer.Argument(help="What to ask: one question or several; or a file of them in SQuAD's layout.")
+    ],
+    context: Annotated[
+        str | None, typer.Option(help="The text to find the answer in, or a file that has it.", show_default=False)
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write to this file instead.", show_default=False)] = None,
     attention: Annotated[Path | None, typer.Option(help="Draw attention: .svg, .png, .pdf; or .json.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line, with probabilities.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
 ) -> None:
     """Answer questions about a text of any length, with its own words."""
-    from regard.cli.inputs import files_of
+    from regard.cli.inputs import files_of, windows
+    from regard.cli.output import output
     from regard.cli.pictures import Picture
+    from regard.data.labelled import questions
     from regard.run import Run
 
-    files = files_of([context])
-    try:
-        text = files[0].read_text(encoding="utf8") if files else context
-    except UnicodeDecodeError as error:
-        raise UserError(f"{context}: is not UTF-8 text ({error.reason})") from None
+    files = files_of(question) if context is None else []
+    if context is None and not files:
+        raise UserError("--context: is missing; give the text to find the answer in, or ask a file in SQuAD's layout")
+    asked: Iterator[tuple[str | None, str, str]]
+    if files:
+        asked = ((one.id, one.question, one.context) for path in files for one in questions(path))
+    else:
+        text = _text(context or "")
+        asked = ((None, one, text) for one in question)
+    opened = Run.load(run, device)
+    picture = Picture(attention, single=not files and len(question) == 1)
+    number = 0
+    with output(out, files) as file:
+        for window in windows(asked):
+            answers = opened.answer([one[1] for one in window], [one[2] for one in window])
+            for (name, *_), found in zip(window, answers, strict=True):
+                number += 1
+                row = {
+                    **({} if name is None else {"id": name}),
+                    "question": found.question,
+                    "answer": found.text,
+                    "start": found.start,
+                    "probability": found.probability,
+                }
+                plain = found.text or "(no answer in this text)"
+                print(json.dumps(row, ensure_ascii=False) if as_json else plain, file=file, flush=True)
+                if picture.wanted(number):
+                    picture.draw(found.attention, number)
+
+
+def _text(context: str) -> str:
+    from regard.cli.inputs import files_of, lines_of
+
+    text = "\n".join(lines_of(files, [])) if (files := files_of([context])) else context
     if not text.strip():
         raise UserError("--context: is empty; give a text, or a file that has one")
-    picture = Picture(attention, single=len(question) == 1)
-    for number, found in enumerate(Run.load(run, device).answer(question, [text] * len(question)), 1):
-        row = {"question": found.question, "answer": found.text, "start": found.start, "probability": found.probability}
-        typer.echo(json.dumps(row, ensure_ascii=False) if as_json else found.text or "(no answer in this text)")
-        if picture.wanted(number):
-            picture.draw(found.attention, number)
+    return text

@@ -4,34 +4,62 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from regard.errors import UserError
 
+if TYPE_CHECKING:
+    from regard.tasks.choose import Chosen
+
 
 def choose(
     run: Annotated[Path, typer.Argument(help="The folder of a trained run, or a Hugging Face folder.")],
-    context: Annotated[str, typer.Argument(help="The situation, or the question.")],
-    choices: Annotated[list[str], typer.Argument(help="Two or more ways to go on.")],
+    context: Annotated[str, typer.Argument(help="The situation, or the question; or a table of them, as in training.")],
+    choices: Annotated[
+        list[str] | None, typer.Argument(help="Two or more ways to go on; none with a table.", show_default=False)
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write to this file instead.", show_default=False)] = None,
     attention: Annotated[Path | None, typer.Option(help="Draw attention: .svg, .png, .pdf; or .json.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="A JSON object, with probabilities.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line, with probabilities.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
 ) -> None:
     """Choose the likeliest of several ways to go on."""
+    from regard.cli.inputs import files_of, say_bad, windows
+    from regard.cli.output import output
     from regard.cli.pictures import Picture
+    from regard.data.asked import read_situations
+    from regard.data.badlines import BadLines
     from regard.run import Run
 
-    if len(choices) < 2:
-        raise UserError(f"choices = {choices}: at least two are needed")
-    (found,) = Run.load(run, device).choose([context], [choices])
-    if as_json:
-        row = {"context": context, "number": found.number, "choice": found.text, "probabilities": found.probabilities}
-        typer.echo(json.dumps(row, ensure_ascii=False))
-    else:
-        for number, (text, chance) in enumerate(zip(found.choices, found.probabilities, strict=True)):
-            typer.echo(f"{'>' if number == found.number else ' '} {chance:.3f}  {text}")
-    picture = Picture(attention)
-    if picture.wanted(1):
-        picture.draw(found.attention, 1)
+    files = [] if choices else files_of([context])
+    if not files and len(choices or []) < 2:
+        raise UserError(f"choices = {choices or []}: at least two are needed, or a table of situations in their place")
+    bad = BadLines()
+    asked = read_situations([context], bad) if files else iter([(context, choices or [])])
+    opened = Run.load(run, device)
+    picture = Picture(attention, single=not files)
+    number = 0
+    with output(out, files) as file:
+        for window in windows(asked):
+            for found in opened.choose([one for one, _ in window], [several for _, several in window]):
+                number += 1
+                print(_row(found) if as_json else _shown(found, alone=not files), file=file, flush=True)
+                if picture.wanted(number):
+                    picture.draw(found.attention, number)
+    say_bad(bad)
+
+
+def _row(found: Chosen) -> str:
+    row = {"context": found.context, "number": found.number, "choice": found.text, "probabilities": found.probabilities}
+    return json.dumps(row, ensure_ascii=False)
+
+
+def _shown(found: Chosen, alone: bool) -> str:
+    """All choices of a single situation; of many, a line for the best of each."""
+    chances = list(zip(found.probabilities, found.choices, strict=True))
+    if not alone:
+        return f"{found.number}\t{chances[found.number][0]:.3f}\t{found.text}"
+    marks = [">" if number == found.number else " " for number in range(len(chances))]
+    return "\n".join(f"{mark} {chance:.3f}  {text}" for mark, (chance, text) in zip(marks, chances, strict=True))

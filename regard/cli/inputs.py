@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
+from regard.data.badlines import BadLines
+from regard.data.files import format_of, lines
 from regard.errors import UserError
+
+T = TypeVar("T")
+WINDOW = 256
+"""Inputs read at a time."""
 
 
 def files_of(text: list[str]) -> list[Path]:
@@ -38,8 +45,8 @@ def lines_of(files: list[Path], text: list[str]) -> Iterator[str]:
         print("Type a sentence and press Enter (Ctrl-D ends):", file=sys.stderr)
     try:
         for path in files:
-            with path.open(encoding="utf8") as lines:
-                yield from lines
+            for line in lines(path):
+                yield line.decode()
         if not files:
             yield from sys.stdin
     except UnicodeDecodeError as error:
@@ -47,10 +54,26 @@ def lines_of(files: list[Path], text: list[str]) -> Iterator[str]:
         raise UserError(f"{where}: is not UTF-8 text ({error.reason})") from None
 
 
-def windows_of(files: list[Path], text: list[str], size: int = 256) -> Iterator[list[str]]:
+def windows_of(files: list[Path], text: list[str]) -> Iterator[list[str]]:
     """The texts of `lines_of` a few at a time, one at a time for a person who types; empty ones are left out."""
     stripped = (line.strip() for line in lines_of(files, text))
-    full = (one for one in stripped if one)
     typed = not text and sys.stdin.isatty()
-    while window := list(islice(full, 1 if typed else size)):
+    return windows((one for one in stripped if one), 1 if typed else WINDOW)
+
+
+def windows(items: Iterable[T], size: int = WINDOW) -> Iterator[list[T]]:
+    """A few at a time."""
+    several = iter(items)
+    while window := list(islice(several, size)):
         yield window
+
+
+def are_tables(files: list[Path]) -> bool:
+    """Whether files have columns (.tsv, .csv, .jsonl, .parquet), and not a text a line."""
+    return bool(files) and all(format_of(path) != "text" for path in files)
+
+
+def say_bad(bad: BadLines) -> None:
+    """What could not be used, to standard error."""
+    if bad.total:
+        print(bad.summary(), file=sys.stderr)

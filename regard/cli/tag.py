@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from regard.cli.inputs import files_of, windows_of
+from regard.cli.inputs import files_of, say_bad, windows, windows_of
 
 
 def tag(
     run: Annotated[Path, typer.Argument(help="The folder of a trained run, or a Hugging Face folder.")],
     text: Annotated[
         list[str] | None,
-        typer.Argument(help="Sentences, or one text file; without either, standard input.", show_default=False),
+        typer.Argument(
+            help="Sentences; or text files, or CoNLL files; without either, standard input.", show_default=False
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write to this file instead.", show_default=False)] = None,
     attention: Annotated[Path | None, typer.Option(help="Draw attention: .svg, .png, .pdf; or .json.")] = None,
@@ -25,20 +28,27 @@ def tag(
 ) -> None:
     """Tag the words of sentences.
 
-    A line is a sentence; its words are parted at spaces and around punctuation. Output as in CoNLL files: a word and
-    its tag a line, a blank line after each sentence.
+    A line is a sentence; its words are parted at spaces and around punctuation. CoNLL files (.conll, .conllu, .bio,
+    .iob) have a word a line; their own tags are not read. Output as in them: a word and its tag a line, a blank line
+    after each sentence.
     """
     from regard.cli.output import output
     from regard.cli.pictures import Picture
+    from regard.data.badlines import BadLines
+    from regard.data.labelled import is_conll, read_tagged
     from regard.run import Run
 
     opened = Run.load(run, device)
     given = text or []
     files = files_of(given)
     picture = Picture(attention, grid=grid, single=not files and len(given) == 1)
-    number = 0
+    number, bad = 0, BadLines()
+    asked: Iterator[list[str]] | Iterator[list[list[str]]] = windows_of(files, given)
+    if files and all(map(is_conll, files)):
+        found_in = read_tagged(list(map(str, files)), opened.config.data.columns, bad)
+        asked = windows(example.words for example, _ in found_in)
     with output(out, files) as file:
-        for window in windows_of(files, given):
+        for window in asked:
             for one in opened.tag(window):
                 number += 1
                 if as_json:
@@ -50,3 +60,4 @@ def tag(
                     print(file=file, flush=True)
                 if picture.wanted(number):
                     picture.draw(one.attention, number)
+    say_bad(bad)

@@ -14,8 +14,9 @@ from regard.data.files import expand, lines
 from regard.data.tables import Row, pick, read_table
 from regard.errors import UserError
 
-_TEXTS = ("text", "sentence", "sentence1", "premise", "question1", "review", "content", "message")
-_SECONDS = ("sentence2", "hypothesis", "question2", "second", "text2")
+TEXTS = ("text", "sentence", "sentence1", "premise", "question1", "review", "content", "message")
+SECONDS = ("sentence2", "hypothesis", "question2", "second", "text2")
+SITUATIONS = ("label", "startphrase", "context", "goal", "ctx", "question", "options")
 _LABELS = ("label", "class", "category", "sentiment", "score", "target", "gold_label", "similarity")
 _CONLLU = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 
@@ -87,7 +88,7 @@ def read_labelled(
 ) -> Iterator[tuple[Labelled, Location]]:
     """Tables with a column of texts, perhaps a second one, and a column of labels: `columns` in this order."""
     chosen: tuple[str, str | None, str] | None = None
-    for row, where in read_table(files, [*(columns or ()), *_TEXTS, *_SECONDS, *_LABELS], bad):
+    for row, where in read_table(files, [*(columns or ()), *TEXTS, *SECONDS, *_LABELS], bad):
         if chosen is None or chosen[0] not in row:
             chosen = _columns(row, columns, where)
         first, second, label = (None if name is None else row.get(name) for name in chosen)
@@ -110,8 +111,8 @@ def _columns(row: Row, columns: Sequence[str] | None, where: Location) -> tuple[
             raise UserError(f"{where.path}: {len(row)} columns without names; choose, for example --columns 0,1")
         text, label = sorted(row, key=lambda name: -len(row[name]))
         return text, None, label
-    second = next((names[name] for name in _SECONDS if name in names), None)
-    return pick(row, _TEXTS, "text", where), second, pick(row, _LABELS, "label", where)
+    second = next((names[name] for name in SECONDS if name in names), None)
+    return pick(row, TEXTS, "text", where), second, pick(row, _LABELS, "label", where)
 
 
 def read_tagged(
@@ -122,7 +123,7 @@ def read_tagged(
     `columns`: of the words and of the tags, by number, or by name in CoNLL-U.
     """
     for path in expand(files):
-        universal = path.with_suffix("").suffix == ".conllu" if path.suffix == ".gz" else path.suffix == ".conllu"
+        universal = _ending(path) == ".conllu"
         places = _places(columns, universal, path)
         words: list[str] = []
         tags: list[str] = []
@@ -149,6 +150,15 @@ def read_tagged(
             tags.append(cells[places[1]])
 
 
+def is_conll(path: Path) -> bool:
+    """By its name."""
+    return _ending(path) in (".conll", ".conllu", ".bio", ".iob")
+
+
+def _ending(path: Path) -> str:
+    return (path.with_suffix("") if path.suffix == ".gz" else path).suffix
+
+
 def _places(columns: Sequence[str] | None, universal: bool, path: Path) -> tuple[int, int]:
     if columns is None:
         return (1, 3) if universal else (0, -1)
@@ -168,20 +178,24 @@ def _places(columns: Sequence[str] | None, universal: bool, path: Path) -> tuple
 def read_questions(files: Sequence[str], bad: BadLines) -> Iterator[tuple[Question, Location]]:
     """SQuAD's JSON, version 1.1 or 2.0 (questions that have no answer)."""
     for path in expand(files):
-        try:
-            articles = json.loads(b"\n".join(lines(path)))["data"]
-            for article in articles:
-                for paragraph in article["paragraphs"]:
-                    for asked in paragraph["qas"]:
-                        bad.read += 1
-                        question = _question(asked, article, paragraph)
-                        astray = [one.text for one in question.answers if not one.stands_in(question.context)]
-                        if astray:
-                            bad.add("answer", Location(f"{path}: {question.id}", 0), astray[0])
-                        else:
-                            yield question, Location(str(path), bad.read)
-        except (ValueError, KeyError, TypeError) as problem:
-            raise UserError(f"{path}: not a file in SQuAD's layout ({type(problem).__name__}: {problem})") from None
+        for question in questions(path):
+            bad.read += 1
+            astray = [one.text for one in question.answers if not one.stands_in(question.context)]
+            if astray:
+                bad.add("answer", Location(f"{path}: {question.id}", 0), astray[0])
+            else:
+                yield question, Location(str(path), bad.read)
+
+
+def questions(path: Path) -> Iterator[Question]:
+    """All that are in a file, whether or not their answers are right."""
+    try:
+        for article in json.loads(b"\n".join(lines(path)))["data"]:
+            for paragraph in article["paragraphs"]:
+                for asked in paragraph["qas"]:
+                    yield _question(asked, article, paragraph)
+    except (ValueError, KeyError, TypeError) as problem:
+        raise UserError(f"{path}: not a file in SQuAD's layout ({type(problem).__name__}: {problem})") from None
 
 
 def _question(asked: Row, article: Row, paragraph: Row) -> Question:
@@ -200,18 +214,17 @@ def read_choices(
     if columns is not None:
         raise UserError(f"data.columns = {','.join(columns)}: not for this task; name them context, options, label")
     tables, labels = _labels_apart([str(path) for path in expand(files)])
-    names = ("label", "startphrase", "context", "goal", "ctx", "question", "options")
-    rows: Iterable[tuple[Row, Location]] = read_table(tables, names, bad)
+    rows: Iterable[tuple[Row, Location]] = read_table(tables, SITUATIONS, bad)
     if labels:
         rows = list(rows)
         if len(rows) != len(labels):
             raise UserError(f"{len(labels):,} labels beside {len(rows):,} usable rows: they must match, line by line")
     for number, (row, where) in enumerate(rows):
-        found = _choice(row, labels[number] if labels else None)
-        if found is None:
+        found, label = situation(row), labels[number] if labels else str(row.get("label", ""))
+        if found is None or not label.isdecimal() or int(label) >= len(found[1]):
             bad.add("columns", where, " | ".join(map(str, row)))
         else:
-            yield found, where
+            yield Choice(*found, int(label)), where
 
 
 def _labels_apart(paths: list[str]) -> tuple[list[str], list[str]]:
@@ -221,9 +234,8 @@ def _labels_apart(paths: list[str]) -> tuple[list[str], list[str]]:
     return [path for path in paths if path not in apart], labels
 
 
-def _choice(row: Row, label: str | None) -> Choice | None:
-    """By the columns that the well-known sets have."""
-    label = str(row.get("label", "")) if label is None else label
+def situation(row: Row) -> tuple[str, list[str]] | None:
+    """A situation and the ways to go on, by the columns that the well-known sets have."""
     options: list[Any]
     if isinstance(row.get("options"), list):
         context, options = _joined(row, "context", "question"), row["options"]
@@ -238,9 +250,7 @@ def _choice(row: Row, label: str | None) -> Choice | None:
     else:
         return None
     texts = [str(one).strip() for one in options]
-    if not context or len(texts) < 2 or not all(texts) or not label.isdecimal() or int(label) >= len(texts):
-        return None
-    return Choice(context, texts, int(label))
+    return (context, texts) if context and len(texts) > 1 and all(texts) else None
 
 
 def _numbered(row: Row, name: str) -> list[Any]:

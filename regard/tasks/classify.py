@@ -45,9 +45,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Classified:
-    """The answer for one text. `probabilities` are by class; a regression has a `number` instead."""
+    """The answer for a text, or two. `probabilities` are by class; a regression has a `number` instead."""
 
     text: str
+    second: str | None
     label: str
     probabilities: dict[str, float]
     number: float | None
@@ -79,13 +80,15 @@ class Classifier(EncoderPredictor[Labelled]):
     def classify(self, texts: Sequence[str], seconds: Sequence[str] | None = None) -> list[Classified]:
         rows = self.reader.tokenizer.inputs(texts, seconds, most=self.reader.most)
         found = []
-        for text, row, logits in zip(texts, rows, self.reader.logits(rows), strict=True):
+        others: Sequence[str | None] = seconds or [None] * len(texts)
+        for text, second, row, logits in zip(texts, others, rows, self.reader.logits(rows), strict=True):
             if self.facts["numbers"]:
-                found.append(Classified(text, f"{logits.item():.3f}", {}, logits.item(), row, self))
+                found.append(Classified(text, second, f"{logits.item():.3f}", {}, logits.item(), row, self))
                 continue
             probabilities = torch.softmax(logits, dim=-1).tolist()
             named = dict(zip(self.labels, probabilities, strict=True))
-            found.append(Classified(text, max(named, key=lambda name: named[name]), named, None, row, self))
+            label = max(named, key=lambda name: named[name])
+            found.append(Classified(text, second, label, named, None, row, self))
         return found
 
     def predict(self, examples: Sequence[Labelled]) -> list[Predicted]:

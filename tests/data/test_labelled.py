@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from regard.data.asked import read_texts
 from regard.data.badlines import BadLines
 from regard.data.labelled import read_choices, read_labelled, read_questions, read_tagged
 from regard.errors import UserError
@@ -70,3 +71,29 @@ def test_half_of_an_escaped_character_is_no_text(tmp_path: Path) -> None:
     bad = BadLines()
     assert [example.text for example, _ in read_labelled([str(tmp_path / "a.jsonl")], None, bad)] == ["b"]
     assert bad.total == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "columns", "learned", "expected"),
+    [
+        ("text\nhe sings\n", [], [], [("he sings", None)]),
+        ("he sings\nshe reads\n", [], [], [("he sings", None), ("she reads", None)]),  # no header, one column
+        ("sentence1\tsentence2\tscore\na\tb\t1\nc\t\t2\n", [], [], [("a", "b")]),
+        ("0\tgood film\n", [], ["1"], [("good film", None)]),  # the table that was learned had no header either
+        ("text\tx\tlabel\na\tb\tc\n", [], ["5", "6"], [("a", None)]),  # ... and this one has other columns
+        ("text\tx\tlabel\na\tb\tc\n", ["x", "text"], [], [("b", "a")]),
+    ],
+)
+def test_texts_without_labels_are_found_in_tables(
+    tmp_path: Path, table: str, columns: list[str], learned: list[str], expected: list[tuple[str, str | None]]
+) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text(table, encoding="utf8")
+    assert list(read_texts([str(path)], columns, learned, BadLines())) == expected
+
+
+def test_labels_are_not_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("text\tsecond\tlabel\na\tb\tc\n", encoding="utf8")
+    with pytest.raises(UserError, match="labels are not read here"):
+        list(read_texts([str(path)], ["text", "second", "label"], [], BadLines()))

@@ -194,6 +194,32 @@ def test_the_command_line_answers_as_python_does(run: regard.Run, tmp_path: Path
         assert all("probabilities" in json.loads(line) for line in rows.read_text(encoding="utf8").splitlines())
 
 
+def test_a_file_as_in_training_is_answered_row_by_row(run: regard.Run, tmp_path: Path) -> None:
+    """And the answers that stand in it are not needed."""
+    task = run.config.task
+    path = write(tmp_path, task)
+    known = run.predictor.read([str(path)], run.config.data, BadLines())
+    if task in ("classify", "choose"):
+        bare = path.read_text(encoding="utf8").replace("\tgood\n", "\t\n").replace('"label": ', '"was": ')
+        path.write_text(bare, encoding="utf8")
+    result = CliRunner().invoke(app, [task, str(run.folder.path), str(path), "--json"])
+    assert result.exit_code == 0, result.output
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    key = {"classify": "label", "tag": "tags", "answer": "answer", "choose": "choice"}[task]
+    expected = {
+        "classify": lambda: [one.label for one in run.classify([example.text for example in known])],
+        "tag": lambda: [one.tags for one in run.tag([example.words for example in known])],
+        "answer": lambda: [
+            one.text for one in run.answer([one.question for one in known], [one.context for one in known])
+        ],
+        "choose": lambda: [
+            one.text for one in run.choose([one.context for one in known], [one.options for one in known])
+        ],
+    }[task]()
+    assert [row[key] for row in rows] == expected
+    assert len(rows) == 160
+
+
 def test_rare_classes_can_weigh_more_and_another_score_can_decide(tmp_path: Path) -> None:
     rows = [f"text number {number}\t{'rare' if number % 4 == 0 else 'common'}" for number in range(400)]
     path = tmp_path / "a.tsv"

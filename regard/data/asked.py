@@ -1,0 +1,50 @@
+"""What a trained model is asked: files as those it learned from. The answers in them, if any, are not read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from regard.data.badlines import BadLines, Location
+from regard.data.labelled import SECONDS, SITUATIONS, TEXTS, situation
+from regard.data.tables import Row, pick, read_table
+from regard.errors import UserError
+
+
+def read_texts(
+    files: Sequence[str], columns: Sequence[str], learned: Sequence[str], bad: BadLines
+) -> Iterator[tuple[str, str | None]]:
+    """Tables with a column of texts, perhaps a second one: by the names in `columns`; or where there are none by those
+    of the table that was `learned`, if these are there too; or by the usual ones."""
+    chosen: list[str] = []
+    for row, where in read_table(files, [*columns, *learned, *TEXTS, *SECONDS], bad):
+        if not chosen or chosen[0] not in row:
+            chosen = _columns(row, columns, learned, where)
+        texts = [str(row.get(name) or "").strip() for name in chosen]
+        if all(texts):
+            yield texts[0], texts[1] if len(texts) > 1 else None
+        else:
+            bad.add("empty", where, " | ".join(texts))
+
+
+def _columns(row: Row, columns: Sequence[str], learned: Sequence[str], where: Location) -> list[str]:
+    if len(columns) > 2:
+        raise UserError(f"columns = {','.join(columns)}: give the text, perhaps a second one; labels are not read here")
+    if columns:
+        return [pick(row, [name], f"name {name!r}", where) for name in columns]
+    if learned and all(name in row for name in learned):
+        return list(learned)
+    names = {str(name).lower(): str(name) for name in row}
+    if len(names) == 1:
+        return list(names.values())
+    first = pick(row, TEXTS, "text", where)
+    return [first, *[names[name] for name in SECONDS if name in names][:1]]
+
+
+def read_situations(files: Sequence[str], bad: BadLines) -> Iterator[tuple[str, list[str]]]:
+    """Tables of multiple choice: a situation and the ways to go on."""
+    for row, where in read_table(files, SITUATIONS, bad):
+        found = situation(row)
+        if found is None:
+            bad.add("columns", where, " | ".join(map(str, row)))
+        else:
+            yield found
