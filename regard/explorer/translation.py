@@ -31,9 +31,11 @@ class Translated(Scene):
         limit = min(translator.limit, TOKENS - marks.room)
         if len(read) > TOKENS:
             raise too_long(len(read))
-        self.source = read[:limit]
+        self.source = read[: min(limit, translator.reads)]
         if len(read) > len(self.source):
-            self.note = f"Only the first {limit:,} of {len(read):,} tokens were read: the model takes no more."
+            self.note = (
+                f"Only the first {len(self.source):,} of {len(read):,} tokens were read: the model takes no more."
+            )
         self.trace: Trace = []
         self.target: list[int] = []
         self.score = None
@@ -95,5 +97,4 @@ class Translations(Subject):
 
     def look(self, wish: Wish) -> Scene:
         model = without(self.translator.model, wish.off)
-        translator = Translator(model, self.translator.tokenizer, self.translator.ask)
-        return Translated(translator, wish.text.strip(), self.options, wish.forced)
+        return Translated(self.translator.using(model), wish.text.strip(), self.options, wish.forced)

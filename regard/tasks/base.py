@@ -93,7 +93,7 @@ class Task(ABC):
     unit: ClassVar[str] = "tokens"
     """What a batch's loss is divided by."""
     marks: ClassVar[int] = 1
-    """Tokens around an example that `data.max_length` does not count."""
+    """Tokens around an example that `data.max_length` does not count, as far as is known before a tokenizer is."""
     as_papers: ClassVar[bool] = False
     """Whether a model's family may say what is usual (`Family.usual`): its tokenizer, its noise."""
     pairs: ClassVar[bool] = False
@@ -106,13 +106,18 @@ class Task(ABC):
     @classmethod
     def check(cls, config: Config) -> None:
         """Settings that do not go together are said before anything is read."""
+        cls.check_room(config, cls.marks)
+
+    @classmethod
+    def check_room(cls, config: Config, marks: int) -> None:
+        """The longest example, with so many marks around, must not be longer than what the model reads."""
         most = config.model.longest_input
         if most is None:
             return
         halved = cls.pairs and issubclass(MODELS[config.model.kind].model, Decoder)
-        room = (most // 2 if halved else most) - cls.marks
+        room = (most // 2 if halved else most) - marks
         if config.data.max_length > room:
-            counted = " with the end mark" if cls.marks else ""
+            counted = f" with {'the end mark' if marks == 1 else f'{marks} marks around'}" if marks else ""
             raise UserError(
                 f"data.max_length = {config.data.max_length}: must be at most {room}, since the model reads {most}"
                 + (" with source and target together" if halved else counted)

@@ -99,11 +99,13 @@ class Summarize(Task):
         self.options = _options(config)
         self.around = Marks.of(tokenizer, getattr(config.model, "decoder_start", None))
         check_padding(tokenizer, config.model)
+        self.check_room(config, self.around.room)
 
     @classmethod
     def predictor(cls, saved: Saved, model: nn.Module) -> Summarizer:
-        translator = Translator(as_encoder_decoder(model, saved.tokenizer), saved.tokenizer, _options(saved.config).ask)
-        return Summarizer(translator, saved.config.decode)
+        config, model = saved.config, as_encoder_decoder(model, saved.tokenizer)
+        translator = Translator(model, saved.tokenizer, _options(config).ask, config.data.max_length)
+        return Summarizer(translator, config.decode)
 
     @classmethod
     def prepare(cls, config: Config, cache: Path, progress: Progress) -> Summarize:
@@ -190,7 +192,8 @@ class Summarize(Task):
 
     def _summarizer(self, model: nn.Module) -> Summarizer:
         model = pack(as_encoder_decoder(model, self.tokenizer))
-        return Summarizer(Translator(model, self.tokenizer, self.options.ask), self.config.decode)
+        translator = Translator(model, self.tokenizer, self.options.ask, self.config.data.max_length)
+        return Summarizer(translator, self.config.decode)
 
 
 def learned(texts: Sequence[str], config: Config) -> Tokenizer:

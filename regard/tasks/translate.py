@@ -54,6 +54,7 @@ class Translate(Task):
         self.around = Marks.of(data.tokenizer, getattr(config.model, "decoder_start", None))
         check_padding(data.tokenizer, config.model)
         self.asked = data.tokenizer.encode(self.options.ask.strip())
+        self.check_room(config, self.around.room + len(self.asked))
 
     @classmethod
     def predictor(cls, saved: Saved, model: nn.Module) -> Translator:

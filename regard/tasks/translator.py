@@ -50,15 +50,22 @@ class Translation:
 
 
 class Translator:
-    """A trained model with its tokenizer. `ask` is said before every source: a text-to-text model has many tasks."""
+    """A trained model with its tokenizer. `ask` is said before every source: a text-to-text model has many tasks.
 
-    def __init__(self, model: EncoderDecoder, tokenizer: Tokenizer, ask: str = "") -> None:
-        self.model, self.tokenizer, self.ask = model, tokenizer, ask
+    `most` is the longest source, in tokens, of a model that learned from texts cut to it: more it has never seen.
+    """
+
+    def __init__(self, model: EncoderDecoder, tokenizer: Tokenizer, ask: str = "", most: int | None = None) -> None:
+        self.model, self.tokenizer, self.ask, self.most = model, tokenizer, ask, most
         self.marks = Marks.of(tokenizer, model.decoder_start)
 
     def asking(self, ask: str) -> Translator:
         """The same one, with something else said before every source."""
-        return Translator(self.model, self.tokenizer, ask)
+        return Translator(self.model, self.tokenizer, ask, self.most)
+
+    def using(self, model: EncoderDecoder) -> Translator:
+        """The same one, by another model."""
+        return Translator(model, self.tokenizer, self.ask, self.most)
 
     @property
     def device(self) -> torch.device:
@@ -68,6 +75,11 @@ class Translator:
     def limit(self) -> int:
         """The most tokens of a text, beside its marks, that the model can read or write."""
         return (self.model.max_length or 10**9) - self.marks.room
+
+    @property
+    def reads(self) -> int:
+        """The most tokens of a source."""
+        return min(self.limit, self.most or self.limit)
 
     def encode(self, texts: Sequence[str], ask: str | None = None) -> list[list[int]]:
         """Sources as the model reads them, without their marks."""
@@ -99,7 +111,7 @@ class Translator:
         texts = [text.strip() for _, text in window]
         marks, limit, opening = self.marks, self.limit, len(self.marks.opening)
         read = self.encode(texts, ask)
-        ids = [row[:limit] for row in read]
+        ids = [row[: self.reads] for row in read]
         done = {place: Translation(text, "", 0.0, [], [], self) for place, text in enumerate(texts) if not text}
         todo = [place for place, text in enumerate(texts) if text]
         lengths = np.array([[len(ids[place]) + marks.room] for place in todo], dtype=np.int32).reshape(-1, 1)

@@ -225,8 +225,8 @@ class Trainer:
 
     def _precision(self) -> contextlib.AbstractContextManager[Any]:
         kind, device = self.config.precision, self.ranks.device.type
-        reduced = kind == "bfloat16" or (kind == "auto" and device == "cuda" and torch.cuda.is_bf16_supported())
-        return torch.autocast(device, torch.bfloat16, enabled=reduced)
+        able = device == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+        return torch.autocast(device, torch.bfloat16, enabled=kind == "bfloat16" or (kind == "auto" and able))
 
 
 def _mix(seed: int, step: int, index: int) -> int:

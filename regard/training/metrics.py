@@ -33,7 +33,8 @@ class Metrics:
     def write(self, row: Mapping[str, float]) -> None:
         if self._file is None:
             return
-        line = json.dumps({key: round(value, 6) for key, value in row.items()}) + "\n"
+        short = {key: value if isinstance(value, int) else float(f"{value:.6g}") for key, value in row.items()}
+        line = json.dumps(short) + "\n"
         self._file.write(line.encode())
         self._file.flush()
         self.size += len(line)

@@ -47,9 +47,10 @@ def settle(
     if model:  # the name on the command line stands for a whole model, not for a part of the recipe's
         read = {key: value for key, value in read.items() if not key.startswith("model.")}
     asked: dict[str, object] = {"task": task, **({"data.train": list(files)} if files else {}), **settings}
+    for layer in (read, asked):
+        if "train.steps" in layer:  # steps that are asked for are not overruled by the epochs of a layer below
+            layer.setdefault("train.epochs", None)
     chosen = {**read, **asked}
-    if "train.steps" in chosen and "train.epochs" not in chosen:
-        asked["train.epochs"] = None  # steps that were asked for are not overruled by a task's usual epochs
     if model is None and "model.kind" in chosen:
         model = "-".join(str(chosen[key]) for key in ("model.kind", "model.size") if chosen.get(key))
     usual = (f"task {task}", task_named(task).defaults)
@@ -154,6 +155,8 @@ def resume(out: Path, *, settings: Values | None = None, display: Display | None
     if "train.steps" in changes:
         changes.setdefault("train.epochs", None)
     config, changed = settings_of([("", values), ("on resuming", changes)])
+    _check_layers(config)
+    task_named(config.task).check(config)
     ranks = join(config.train.device)
     display = display if display and ranks.first else Display()
     try:
@@ -165,7 +168,8 @@ def resume(out: Path, *, settings: Values | None = None, display: Display | None
                 origins |= {key: origin for key, origin in changed.items() if origin}
                 write_text(folder.config, dump(config, origins))
         ranks.wait()
-        return _run(config, folder, ranks, display, further=bool(changes))
+        further = any(f"train.{name}" in changes for name in ("steps", "epochs", "patience"))
+        return _run(config, folder, ranks, display, further=further)
     except KeyboardInterrupt:
         raise Interrupted(f"Stopped. Go on: regard train --resume {folder.path}") from None
     finally:
@@ -197,7 +201,7 @@ def _prepare(kind: type[Task], config: Config, display: Display) -> Task:
 
 
 def _run(config: Config, folder: RunFolder, ranks: Ranks, display: Display, *, further: bool) -> RunFolder:
-    """`further`: a run that had finished was given other settings, and is to go on."""
+    """`further`: a run that had finished is given more steps, or more patience, and is to go on."""
     task = task_named(config.task).open(config, folder.data)
     if ranks.first:
         if (text := folder.data / "tokenizer.json").is_file():
@@ -240,7 +244,7 @@ def _fit(config: Config, task: Task, folder: RunFolder, ranks: Ranks, display: D
     trainer = Trainer(model, task, _with_steps(config.train, task, ranks), folder, ranks)
     for warning in trainer.resume():
         display.note(f"warning: {warning}")
-    if further and trainer.progress.step < trainer.config.steps:
+    if further and trainer.progress.done and trainer.progress.step < trainer.config.steps:
         trainer.reopen()
     if trainer.progress.step:
         display.note(f"Going on from step {trainer.progress.step:,}")

@@ -70,6 +70,22 @@ def test_a_summary_has_its_attention_and_the_cli_its_picture(run_folder: Path, t
     assert cross.keys.tokens[-1] == "</s>"
 
 
+def test_a_model_reads_no_more_of_a_text_than_it_learned_to(run_folder: Path) -> None:
+    run = regard.load(run_folder)
+    most = run.config.data.max_length
+    (found,) = run.summarize(" ".join(["There was a cat ."] * most))
+    assert (len(found.source_ids), found.truncated) == (most, True)
+    (short,) = run.summarize("There was a cat .")
+    assert not short.truncated
+
+
+def test_marks_of_the_tokenizer_count_in_what_the_model_reads(articles_file: Path, tmp_path: Path) -> None:
+    """BART's has two around a text: what the first check allows is checked again when they are known."""
+    settings = {**SETTINGS, "tokenizer.kind": "byte-bpe", "model.max_length": 32, "data.max_length": 31}
+    with pytest.raises(UserError, match=r"data\.max_length = 31: must be at most 30.* with 2 marks around"):
+        train("summarize", [str(articles_file)], out=tmp_path / "run", model="bart-tiny", settings=settings)
+
+
 def test_standard_input_is_one_text_unless_its_lines_are(run_folder: Path) -> None:
     text = "There was a cat .\nIt saw number 3 .\nAll was red fox\n"
     whole = CliRunner().invoke(app, ["summarize", str(run_folder)], input=text)

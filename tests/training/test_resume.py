@@ -164,6 +164,21 @@ def test_a_finished_run_given_more_steps_goes_on(pairs_file: Path, tmp_path: Pat
     assert "  width: 16                               # command" in said
 
 
+def test_other_settings_neither_reopen_a_run_nor_go_unchecked(pairs_file: Path, tmp_path: Path) -> None:
+    """One that patience ended stays ended when only its search is changed; its scores are made anew."""
+    stopped = {**SMALL, "train.learning_rate": 1e-9, "train.average": 0.0, "train.patience": 1}
+    train("translate", [str(pairs_file)], out=tmp_path / "run", model="transformer-tiny", settings=stopped)
+    before = RunFolder(tmp_path / "run").load_checkpoint() or pytest.fail("it was saved")
+    assert before[0].step < SMALL["train.steps"], "patience ended it"
+    (tmp_path / "run" / "scores.json").unlink()
+    resume(tmp_path / "run", settings={"decode.beam": 2})
+    after = RunFolder(tmp_path / "run").load_checkpoint() or pytest.fail("it is there")
+    assert (after[0].step, after[0].done) == (before[0].step, True)
+    assert (tmp_path / "run" / "scores.json").is_file()
+    with pytest.raises(UserError, match=r"train\.freeze: is for encoders"):
+        resume(tmp_path / "run", settings={"train.freeze": 1})
+
+
 def test_a_folder_of_ones_own_is_no_run(tmp_path: Path) -> None:
     mine = tmp_path / "data" / "pairs.tsv"
     mine.parent.mkdir()
@@ -191,9 +206,14 @@ def test_larger_batches_on_resuming_begin_the_next_epoch(pairs_file: Path, tmp_p
     assert found[0].step == steps[0].step + 2
 
 
-def test_steps_that_are_asked_for_are_not_overruled_by_epochs() -> None:
+def test_steps_that_are_asked_for_are_not_overruled_by_epochs(tmp_path: Path) -> None:
     assert settle("classify", ["a.tsv"], None, None, {})[0].train.epochs == 3
     assert settle("classify", ["a.tsv"], None, None, {"train.steps": 50})[0].train.epochs is None
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text("train: {epochs: 7}", encoding="utf8")
+    assert settle("classify", ["a.tsv"], None, recipe, {})[0].train.epochs == 7
+    config, _ = settle("classify", ["a.tsv"], None, recipe, {"train.steps": 50})
+    assert (config.train.steps, config.train.epochs) == (50, None)
 
 
 def test_another_optimizer_on_resuming_is_refused(classifier_run: Path) -> None:
