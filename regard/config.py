@@ -96,6 +96,8 @@ class SearchConfig(Settings):
     beam: int = Field(default=4, ge=1)
     n_best: int = Field(default=1, ge=1)
     length_penalty: float = Field(default=1.0, ge=0, description="score / length ** penalty; 0 = none")
+    early_stopping: bool = Field(default=False, description="end a search at `beam` finished outputs, best or not")
+    force_end: bool = Field(default=False, description="in its last place an output has the end mark, at no cost")
     no_repeat_ngram: int = Field(default=0, ge=0, description="forbid n-grams of this size to repeat; 0 = allow")
     min_length: int = Field(default=0, ge=0)
     max_length: int | None = Field(default=None, ge=1, description="tokens; by default 10 + twice the source's")

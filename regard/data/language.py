@@ -30,7 +30,8 @@ from regard.data.folders import building
 from regard.data.holdout import key_of
 from regard.data.prepare import Progress
 from regard.data.store import Ids, Store, StoreWriter
-from regard.data.subwords import Papers, Subwords, open_tokenizer
+from regard.data.subwords import Papers, Subwords
+from regard.data.tokenizer_files import open_tokenizer
 from regard.data.tokenizers import Tokenizer
 from regard.errors import UserError
 
@@ -162,7 +163,7 @@ def prepare_text(
     options = {
         "format": _FORMAT,
         "texts": {name: one.stamps for name, one in texts.items()},
-        "tokenizer": tokenizer.model_dump() if given is None else given.inner.to_str(),
+        "tokenizer": tokenizer.model_dump() if given is None else given.fingerprint,
         "split": [share, data.seed],
     }
     place = cache / hashlib.blake2b(json.dumps(options).encode(), digest_size=12).hexdigest()

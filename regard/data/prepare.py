@@ -21,7 +21,7 @@ from regard.data.pair_files import load_located, load_pairs, save_pairs
 from regard.data.pairs import Pair
 from regard.data.sources import BuiltIn, Files, Located, PairSource
 from regard.data.store import Store, StoreWriter
-from regard.data.subwords import open_tokenizer
+from regard.data.tokenizer_files import open_tokenizer
 from regard.data.tokenizers import Kind, Tokenizer
 from regard.errors import UserError
 
@@ -112,7 +112,7 @@ def prepare(
     options = {
         "format": _FORMAT,
         "source": source.fingerprint(),
-        "tokenizer": text if tokenizer is None else _digest(tokenizer.inner.to_str()),
+        "tokenizer": text if tokenizer is None else _digest(tokenizer.fingerprint),
         "splits": [valid_count, test_count, share, seed],
         "limits": [max_length, max_bad_share],
     }
@@ -247,7 +247,7 @@ class _Job:
         with StoreWriter(self.folder / name, ("source", "target"), vocabulary=len(tokenizer)) as writer:
             while batch := list(islice(pairs, _BATCH)):
                 sources = tokenizer.encode_batch([pair.source for pair, _ in batch])
-                targets = tokenizer.encode_batch([pair.target for pair, _ in batch])
+                targets = tokenizer.encode_targets([pair.target for pair, _ in batch])
                 fits = [max(len(s), len(t)) <= max_length for s, t in zip(sources, targets, strict=True)]
                 writer.add(_where(sources, fits), _where(targets, fits))
                 if kept is not None:

@@ -31,7 +31,7 @@ from tokenizers import (
 )  # fmt: skip
 
 from regard.data.special import Special
-from regard.data.tokenizers import SPECIALS, Tokenizer
+from regard.data.tokenizers import Tokenizer
 from regard.errors import UserError, nearest
 
 Papers = Literal["wordpiece", "byte-bpe", "unigram"]
@@ -44,10 +44,11 @@ _ROLES: dict[str, tuple[str, ...]] = {
     "separator": ("[SEP]", "<sep>", "</s>"),
     "mask": ("[MASK]", "<mask>"),
 }
-_THEIR_ROLES = {
+THEIR_ROLES = {
     "pad": "pad_token", "unknown": "unk_token", "begin": "bos_token", "end": "eos_token",
     "first": "cls_token", "separator": "sep_token", "mask": "mask_token",
 }  # fmt: skip
+ROLES = "special_tokens_map.json"
 Ids = NDArray[np.int64]
 _WORD_STARTS = ("Ġ", "▁")
 
@@ -136,10 +137,34 @@ class Subwords(Tokenizer):
             found[two] = [parts[begin] for begin in begins]
         return found
 
+    def of_one_segment(self) -> Subwords:
+        """One that tells the two texts of a pair apart by the marks between them only."""
+        state = json.loads(self.inner.to_str())
+        for form in ("single", "pair"):
+            for part in (state["post_processor"] or {}).get(form, ()):
+                for values in part.values():
+                    values["type_id"] = 0
+        names = {role: self._pieces[index] for role, index in vars(self.special).items() if index is not None}
+        return Subwords(tokenizers.Tokenizer.from_str(json.dumps(state)), names)
+
     @property
     def mask_text(self) -> str:
         """How a mask is written in a text."""
         return "" if self.special.mask is None else self._pieces[self.special.mask]
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The special tokens, by the names that published folders have for their roles."""
+        found = {theirs: getattr(self.special, role) for role, theirs in THEIR_ROLES.items()}
+        return {theirs: self._pieces[index] for theirs, index in found.items() if index is not None}
+
+    def save(self, path: str | Path) -> None:
+        """With a file beside it that says which token plays which role: tokenizer.json itself does not."""
+        super().save(path)
+        if Path(path).name == "tokenizer.json":
+            Path(path).with_name(ROLES).write_text(
+                json.dumps(self.names, indent=1, ensure_ascii=False), encoding="utf8"
+            )
 
     def decode(self, ids: Iterable[int]) -> str:
         return str(self.inner.decode(list(ids), skip_special_tokens=True))
@@ -178,58 +203,16 @@ class Subwords(Tokenizer):
         return shown
 
 
-def open_tokenizer(path: str | Path) -> Tokenizer:
-    """From a tokenizer.json, or from a folder that has one, or the older vocab.txt, or vocab.json and merges.txt."""
-    path = Path(path)
-    folder = path if path.is_dir() else path.parent
-    file = path / "tokenizer.json" if path.is_dir() else path
-    if file.is_file():
-        try:
-            inner = tokenizers.Tokenizer.from_str(file.read_text(encoding="utf8"))
-        except Exception as problem:  # the library raises bare Exception for what it cannot parse
-            raise UserError(f"{file}: not a readable tokenizer.json ({problem})") from None
-        begins = tuple(inner.id_to_token(index) for index in range(4))
-        if begins == SPECIALS and inner.post_processor is None and not _settings(folder):
-            return Tokenizer(inner)
-    elif (folder / "vocab.txt").is_file():
-        lowercase = bool(_settings(folder).get("do_lower_case", True))
-        inner = _wordpiece(models.WordPiece.from_file(str(folder / "vocab.txt"), unk_token="[UNK]"), lowercase)
-    elif (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
-        inner = _byte_level(models.BPE.from_file(str(folder / "vocab.json"), str(folder / "merges.txt")))
-    else:
-        raise UserError(f"{path}: no tokenizer there (tokenizer.json, vocab.txt, or vocab.json with merges.txt)")
-    return Subwords(inner, _names(_settings(folder)))
-
-
-def _settings(folder: Path) -> dict[str, Any]:
-    """What a published folder says about its tokenizer beside the tokenizer itself."""
-    found: dict[str, Any] = {}
-    for name in ("special_tokens_map.json", "tokenizer_config.json"):
-        if (folder / name).is_file():
-            found |= json.loads((folder / name).read_text(encoding="utf8"))
-    return found
-
-
-def _names(settings: dict[str, Any]) -> dict[str, str]:
-    names = {}
-    for role, theirs in _THEIR_ROLES.items():
-        value = settings.get(theirs)
-        value = value.get("content") if isinstance(value, dict) else value
-        if isinstance(value, str):
-            names[role] = value
-    return names
-
-
 def _learn(texts: Iterable[str], kind: str, vocabulary: int, lowercase: bool) -> tokenizers.Tokenizer:
     trainer: Any
     if kind == "wordpiece":
-        inner = _wordpiece(models.WordPiece(unk_token="[UNK]"), lowercase)
+        inner = wordpiece(models.WordPiece(unk_token="[UNK]"), lowercase)
         special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
         texts = list(texts)
         first = [*special, *_letters(texts, inner.normalizer, max(1, vocabulary // 4))]
         trainer = trainers.WordPieceTrainer(vocab_size=vocabulary, special_tokens=first, show_progress=False)
     elif kind == "byte-bpe":
-        inner = _byte_level(models.BPE())
+        inner = byte_level(models.BPE(), lowercase=lowercase)
         special = ["<pad>", "<s>", "</s>", "<unk>", "<mask>"]
         alphabet = pre_tokenizers.ByteLevel.alphabet()
         trainer = trainers.BpeTrainer(
@@ -247,7 +230,7 @@ def _learn(texts: Iterable[str], kind: str, vocabulary: int, lowercase: bool) ->
     inner = _same_every_time(inner, special)
     if inner.get_vocab_size() <= len(special):
         raise UserError("the tokenizer was given no text to learn from: is the training data empty?")
-    _surround(inner)
+    surround(inner)
     return inner
 
 
@@ -275,27 +258,37 @@ def _same_every_time(inner: tokenizers.Tokenizer, special: list[str]) -> tokeniz
     return tokenizers.Tokenizer.from_str(json.dumps(state))
 
 
-def _wordpiece(model: models.WordPiece, lowercase: bool) -> tokenizers.Tokenizer:
-    """Devlin 2019, as in the published code: cleaned text, words and single punctuation marks, `##` inside words."""
+def wordpiece(
+    model: models.WordPiece, lowercase: bool, accents: bool | None = None, chinese: bool = True
+) -> tokenizers.Tokenizer:
+    """Devlin 2019, as in the published code: cleaned text, words and single punctuation marks, `##` inside words.
+
+    `accents`: whether they are kept; by default where letters keep their case. `chinese`: each sign is a word.
+    """
     inner = tokenizers.Tokenizer(model)
-    inner.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    strip = None if accents is None else not accents
+    inner.normalizer = normalizers.BertNormalizer(
+        lowercase=lowercase, strip_accents=strip, handle_chinese_chars=chinese
+    )
     inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     inner.decoder = decoders.WordPiece()
-    inner.add_special_tokens([name for name in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]") if _has(inner, name)])
-    _surround(inner)
+    inner.add_special_tokens([name for name in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]") if has(inner, name)])
+    surround(inner)
     return inner
 
 
-def _byte_level(model: models.BPE) -> tokenizers.Tokenizer:
-    """Radford 2019: no character is unknown, since all are bytes."""
+def byte_level(model: models.BPE, lowercase: bool = False, first_space: bool = False) -> tokenizers.Tokenizer:
+    """Radford 2019: no character is unknown, since all are bytes. `first_space`: a text begins as if after a space."""
     inner = tokenizers.Tokenizer(model)
-    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    if lowercase:
+        inner.normalizer = normalizers.Lowercase()
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=first_space)
     inner.decoder = decoders.ByteLevel()
     names = ("<s>", "<pad>", "</s>", "<unk>", "<|endoftext|>")
-    inner.add_special_tokens([name for name in names if _has(inner, name)])
-    if _has(inner, "<mask>"):
+    inner.add_special_tokens([name for name in names if has(inner, name)])
+    if has(inner, "<mask>"):
         inner.add_special_tokens([AddedToken("<mask>", lstrip=True)])
-    _surround(inner)
+    surround(inner)
     return inner
 
 
@@ -309,10 +302,10 @@ def _unigram(lowercase: bool) -> tokenizers.Tokenizer:
     return inner
 
 
-def _surround(inner: tokenizers.Tokenizer) -> None:
+def surround(inner: tokenizers.Tokenizer) -> None:
     """The special tokens around one text and around two, with their segments."""
     for first, separator in (("[CLS]", "[SEP]"), ("<cls>", "<sep>"), ("<s>", "</s>")):
-        if not (_has(inner, first) and _has(inner, separator)):
+        if not (has(inner, first) and has(inner, separator)):
             continue
         marks = [(name, inner.token_to_id(name)) for name in (first, separator)]
         one, two = f"{first} $A {separator}", f"{first} $A {separator} $B:1 {separator}:1"
@@ -324,5 +317,5 @@ def _surround(inner: tokenizers.Tokenizer) -> None:
         return
 
 
-def _has(inner: tokenizers.Tokenizer, name: str) -> bool:
+def has(inner: tokenizers.Tokenizer, name: str) -> bool:
     return inner.token_to_id(name) is not None

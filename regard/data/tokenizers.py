@@ -10,6 +10,7 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -84,6 +85,13 @@ class Tokenizer:
     def special(self) -> Special:
         return Special(pad=PAD, unknown=UNK, begin=BOS, end=EOS, separator=EOS)
 
+    @property
+    def before(self) -> tuple[int, ...]:
+        """The special tokens that it puts before a text by itself: <s> in BART, none in ours."""
+        some = self.inner.encode("a")
+        marked = zip(some.ids, some.special_tokens_mask, strict=True)
+        return tuple(token for token, _ in takewhile(lambda one: one[1], marked))
+
     def __len__(self) -> int:
         return len(self._pieces)
 
@@ -98,6 +106,10 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         return self.encode_batch([text])[0]
+
+    def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
+        """As `encode_batch`, for texts of the language that is written, where that one is encoded in its own way."""
+        return self.encode_batch(texts)
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text again; PAD, BOS and EOS are dropped, bytes that are no UTF-8 become U+FFFD."""
@@ -125,6 +137,11 @@ class Tokenizer:
             else:
                 run.append(position)
         return groups + self._run_groups(ids, run)
+
+    @property
+    def fingerprint(self) -> str:
+        """All that its ids depend on."""
+        return f"{self.inner.to_str()} {self.special}"
 
     def save(self, path: str | Path) -> None:
         Path(path).write_text(self.inner.to_str(pretty=True), encoding="utf-8")

@@ -2,7 +2,8 @@
 
 The `beam` best unfinished outputs of each sentence are extended together. An output is ranked by
 log p / length ** length_penalty, the end mark counted. A sentence is done when it has `beam` finished outputs and its
-best unfinished one, at its present length, is no better than the worst of them; it then leaves the batch.
+best unfinished one, at its present length, is no better than the worst of them (or at once, with `early_stopping`);
+it then leaves the batch.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from regard.decoding.search import Branch, Decodable, Hypothesis, Limits, Trace,
 class _Finished:
     """The best `size` finished outputs of one sentence."""
 
-    def __init__(self, size: int) -> None:
-        self.size = size
+    def __init__(self, size: int, early: bool) -> None:
+        self.size, self.early = size, early
         self.best: list[Hypothesis] = []
 
     def add(self, hypothesis: Hypothesis) -> None:
@@ -26,7 +27,8 @@ class _Finished:
 
     def beats(self, score: float) -> bool:
         """True when nothing of that score could still enter."""
-        return score == float("-inf") or (len(self.best) == self.size and self.best[-1].score >= score)
+        full = len(self.best) == self.size
+        return score == float("-inf") or (full and (self.early or self.best[-1].score >= score))
 
 
 def beam(
@@ -37,7 +39,7 @@ def beam(
     width, device = max(options.beam, options.n_best), source.device
     state = model.start(source)
     sentences = list(range(len(source)))  # of each group of rows: one row at first, then `width`
-    finished = [_Finished(width) for _ in sentences]
+    finished = [_Finished(width, options.early_stopping) for _ in sentences]
     ids = torch.tensor(limits.beginnings(len(source)), device=device)
     history = torch.empty((len(source), 0), dtype=torch.long, device=device)
     scores = torch.zeros((len(source), 1), device=device)

@@ -100,6 +100,7 @@ def constrain(
     if done < len(limits.opening):
         log_probs.fill_(float("-inf"))[:, limits.opening[done]] = 0.0
         return log_probs
+    last = [row for row, sentence in enumerate(sentences) if done + 1 == limits.lengths[sentence]]
     done -= len(limits.opening)
     history = history[:, len(limits.opening) :]
     forced = {}  # the next token of a prefix, and its log-probability
@@ -127,4 +128,7 @@ def constrain(
     if (size or limits.allowed) and limits.end >= 0:
         stuck = log_probs.isinf().all(dim=1)
         log_probs[stuck, limits.end] = ends[stuck]  # where nothing may follow, the output ends
+    if options.force_end and limits.end >= 0 and last:
+        log_probs[last] = float("-inf")
+        log_probs[last, limits.end] = 0.0
     return log_probs

@@ -33,6 +33,6 @@ def positions(model: nn.Module, part: Literal["table", "similarity"]) -> Weights
 def _table(module: nn.Module) -> Tensor | None:
     """The table (places, width) that a module adds to its tokens, if it does."""
     if isinstance(module, Positions):
-        return module.table
+        return module.table[module.offset :]
     places = getattr(module, "places", None)  # GPT's learned places
     return places.weight if isinstance(places, nn.Embedding) else None

@@ -9,11 +9,13 @@ Everything else (matrices, labels of heads, the inside of a head) is computed fr
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from torch import nn
 
+from regard.data.tokenizers import Tokenizer
 from regard.errors import UserError
 from regard.nn.record import AttentionRecord, Axis, Recording, records
 
@@ -87,6 +89,12 @@ class Subject(ABC):
             raise UserError(f"{self.name}: has no heads that could be switched off")
         if wish.forced and "decode" not in self.verbs:
             raise UserError(f"{self.name}: does not write token by token, so no token can be forced")
+
+
+def check_forced(forced: Sequence[int], tokenizer: Tokenizer) -> None:
+    for token in forced:
+        if token >= len(tokenizer):
+            raise UserError(f"forced = {token}: no such token; there are {len(tokenizer):,}, from 0 on")
 
 
 def too_long(tokens: int, limit: int = TOKENS) -> UserError:

@@ -206,12 +206,12 @@ def _refused(request: Request, token: str | None, hosts: Sequence[str]) -> Respo
             return JSONResponse({"error": f"host = {host!r}: this page answers on this machine only"}, status_code=403)
     else:
         given = request.query_params.get("token")
-        if given and secrets.compare_digest(given, token) and request.url.path == "/":
+        if given and _same(given, token) and request.url.path == "/":
             answer = RedirectResponse("/")
             answer.set_cookie("regard", token, httponly=True, samesite="strict")
             return answer
         known = [request.cookies.get("regard", ""), request.headers.get("authorization", "").removeprefix("Bearer ")]
-        if not any(secrets.compare_digest(one, token) for one in known):
+        if not any(_same(one, token) for one in known):
             message = "a token is needed: open the whole address that `regard explore` printed, with ?token=..."
             return JSONResponse({"error": message}, status_code=401)
     if origin and origin.split("://")[-1] != request.headers.get("host"):
@@ -219,6 +219,10 @@ def _refused(request: Request, token: str | None, hosts: Sequence[str]) -> Respo
     if int(request.headers.get("content-length") or (0 if request.method == "GET" else BODY + 1)) > BODY:
         return JSONResponse({"error": f"The request is too large: at most {BODY // 1024} KB."}, status_code=413)
     return None
+
+
+def _same(given: str, token: str) -> bool:
+    return secrets.compare_digest(given.encode(), token.encode())
 
 
 def _file(name: str) -> Response:

@@ -10,7 +10,7 @@ from torch import Tensor
 from regard.config import SearchConfig
 from regard.data.tokenizers import SPECIALS
 from regard.decoding import Limits, Trace, beam
-from regard.explorer.scene import TOKENS, Scene, Subject, Wish, too_long
+from regard.explorer.scene import TOKENS, Scene, Subject, Wish, check_forced, too_long
 from regard.explorer.steps import told_steps
 from regard.inference.silence import without
 from regard.nn.layers import Stack
@@ -25,6 +25,7 @@ class Translated(Scene):
 
     @torch.inference_mode()
     def __init__(self, translator: Translator, text: str, options: SearchConfig, forced: tuple[int, ...]) -> None:
+        check_forced(forced, translator.tokenizer)
         self.translator, self.forced = translator, forced
         self.model, self.tokenizer = model, tokenizer = translator.model, translator.tokenizer
         (read,), marks = translator.encode([text]), translator.marks

@@ -8,7 +8,7 @@ import torch
 
 from regard.config import SearchConfig
 from regard.decoding import Limits, Trace, beam
-from regard.explorer.scene import TOKENS, Scene, Subject, Wish, too_long
+from regard.explorer.scene import TOKENS, Scene, Subject, Wish, check_forced, too_long
 from regard.explorer.steps import told_steps
 from regard.inference.silence import without
 from regard.nn.record import Axis, Recording
@@ -23,6 +23,7 @@ class Written(Scene):
 
     @torch.inference_mode()
     def __init__(self, generator: Generator, text: str, options: SearchConfig, forced: tuple[int, ...]) -> None:
+        check_forced(forced, generator.tokenizer)
         self.generator, self.forced = generator, forced
         tokenizer = generator.tokenizer
         read = generator.encode(text)
@@ -76,5 +77,5 @@ class Writings(Subject):
     def look(self, wish: Wish) -> Scene:
         own = self.generator
         model = without(own.model, wish.off)
-        generator = Generator(model, own.tokenizer, own.context, own.before, own.blank)
+        generator = own.using(model)
         return Written(generator, wish.text, self.options, wish.forced)

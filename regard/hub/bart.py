@@ -61,5 +61,6 @@ BART = Layout(
     outside=("final_logits_bias",),
     one_row=("final_logits_bias",),
     zeros={"output.bias": "words.weight"},
+    stands_in={"shared.weight": COPIES},
     ignored=COPIES,
 )

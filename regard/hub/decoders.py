@@ -9,13 +9,14 @@ import tokenizers
 from tokenizers import processors
 
 from regard.config import Config, SearchConfig
-from regard.data.subwords import open_tokenizer
+from regard.data.tokenizer_files import open_tokenizer
 from regard.data.tokenizers import Tokenizer
 from regard.errors import UserError
-from regard.hub.folder import Folder, write_folder
+from regard.hub.folder import Folder, read_json, write_folder
 from regard.hub.gpt2 import GPT1, GPT2
 from regard.hub.layout import Layout
 from regard.hub.llama import LLAMA
+from regard.hub.tokenizer import write_tokenizer
 from regard.models import parse_model
 from regard.nn.weights import listed
 from regard.tasks.language import LanguageOptions
@@ -38,10 +39,11 @@ def read_decoder(folder: Folder) -> Saved:
         model=model,
         decode=SearchConfig(method="sample"),
     )
-    before = _before(text)
+    before = list(text.before)
     blank = [] if text.special.end is None else [text.special.end]
-    facts = {"context": context, "before": before, "blank": blank}
-    weights = {name: weight.float() for name, weight in weights.items()}
+    facts = {"context": context, "before": before, "blank": blank, "ends": _ends(folder, text)}
+    for name in weights:
+        weights[name] = weights[name].float()  # one after the other: what it was made from is let go
     return Saved(folder.path, config, weights, text, facts, unused=unused)
 
 
@@ -64,24 +66,26 @@ def write_decoder(saved: Saved, out: Path) -> None:
         **{name: value for name, value in marks.items() if value is not None},
     }
     write_folder(out, theirs, layout.to_theirs(weights, ours))
-    _write_tokenizer(saved.tokenizer, saved.facts.get("before", []), out)
+    write_tokenizer(out, saved.tokenizer, _beginning(saved.tokenizer, saved.facts.get("before", [])))
 
 
-def _write_tokenizer(tokenizer: Tokenizer, before: Sequence[int], out: Path) -> None:
-    """Theirs must put before a text what ours was trained with there, and nothing behind it."""
+def _beginning(tokenizer: Tokenizer, before: Sequence[int]) -> tokenizers.Tokenizer:
+    """One that puts before a text what ours was trained with there, and nothing behind it."""
     inner = tokenizers.Tokenizer.from_str(tokenizer.inner.to_str())
     names = [inner.id_to_token(number) for number in before]
     inner.post_processor = processors.TemplateProcessing(
         single=[*names, "$A"], pair=[*names, "$A", "$B"], special_tokens=list(zip(names, before, strict=True))
     )
-    inner.save(str(out / "tokenizer.json"))
+    return inner
+
+
+def _ends(folder: Folder, text: Tokenizer) -> list[int]:
+    """Tokens that end a text beside the tokenizer's end mark."""
+    path = folder.path / "generation_config.json"
+    said = {**folder.config, **(read_json(path) if path.is_file() else {})}.get("eos_token_id")
+    several = said if isinstance(said, list) else [] if said is None else [said]
+    return [one for one in several if one != text.special.end]
 
 
 def _fits(layout: Layout, settings: dict[str, object]) -> bool:
     return all(settings.get(name) == value for name, value in layout.means.items())
-
-
-def _before(text: Tokenizer) -> list[int]:
-    """The special tokens that the tokenizer itself puts before a text."""
-    ids, bare = text.inner.encode("a").ids, text.inner.encode("a", add_special_tokens=False).ids
-    return list(ids[: next(n for n in range(len(ids) + 1) if ids[n : n + len(bare)] == bare)])

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from regard.data.subwords import open_tokenizer
+from regard.data.tokenizer_files import open_tokenizer
 from regard.errors import UserError
 from regard.hub.encoders import PublishedEncoder, read_encoder, write_encoder
-from regard.hub.folder import Folder
+from regard.hub.folder import Folder, read_json
+from regard.hub.tokenizer import write_tokenizer
 from regard.models.base import EncoderConfig, HeadName
 from regard.nn.weights import listed
 from regard.tasks import settings_of
+from regard.tasks.reading import subwords
 from regard.tasks.saved import Facts, Saved
 
 OURS = "regard"
@@ -36,6 +38,8 @@ def open_encoder(folder: Folder) -> Saved:
     values = {"task": TASKS[found.head], "model": found.config.model_dump(), "data": {"max_length": longest}}
     config, _ = settings_of([("config.json", values)])
     text = open_tokenizer(folder.path)
+    if folder.model_type == "big_bird" and found.head != "span" and not _tells_segments(folder.path):
+        text = subwords(text).of_one_segment()
     facts = {**_facts(found), **folder.config.get(OURS, {})}
     return Saved(folder.path, config, found.weights, text, facts, found.spare, found.unused)
 
@@ -50,7 +54,14 @@ def export_encoder(saved: Saved, out: Path) -> None:
     assert isinstance(config.model, EncoderConfig), "an encoder's run has an encoder's config"
     more = {OURS: dict(saved.facts)} if head == "span" else {}
     write_encoder(out, PublishedEncoder(config.model, head, saved.weights, {}, labels, problem), more)
-    saved.tokenizer.save(out / "tokenizer.json")
+    write_tokenizer(out, saved.tokenizer, saved.tokenizer.inner, segments=config.model.segments > 1)
+
+
+def _tells_segments(path: Path) -> bool:
+    """Whether the folder says that segments are read. BigBird's tokenizer in `transformers` has none, except where its
+    model makes its own, for questions: what was fine-tuned there saw pairs as one segment."""
+    said = path / "tokenizer_config.json"
+    return said.is_file() and "token_type_ids" in (read_json(said).get("model_input_names") or ())
 
 
 def _head(task: str, facts: Facts) -> HeadName | None:

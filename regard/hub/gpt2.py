@@ -46,6 +46,7 @@ GPT2 = Layout(
         "output.weight": "lm_head.weight",
     },
     means={"kind": "gpt", "norm": "pre"},
+    stands_in={"wte.weight": ("lm_head.weight",)},
     fixed={
         "scale_attn_weights": True,
         "scale_attn_by_inverse_layer_idx": False,

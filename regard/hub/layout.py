@@ -48,8 +48,9 @@ class Layout:
     names of a model with a head, except those in `outside`, and is missing in a bare encoder. `unless` names weights
     that are there only while a setting of ours is false, `only` those that are there while it is true; `copies` says
     which weight one of `unless` is a copy of: where both are published, they decide. `zeros` are weights that are zero
-    where they are not published, each with the weight that has as many rows. `heads` are the architectures with a
-    head, of several with the same one the first is written; `bare` is the one without.
+    where they are not published, each with the weight that has as many rows. `stands_in` are names under which a
+    weight of theirs may stand instead, where a table is published once for several uses. `heads` are the architectures
+    with a head, of several with the same one the first is written; `bare` is the one without.
     """
 
     model_type: str
@@ -66,6 +67,7 @@ class Layout:
     only: Mapping[str, str] = field(default_factory=dict)
     copies: Mapping[str, str] = field(default_factory=dict)
     zeros: Mapping[str, str] = field(default_factory=dict)
+    stands_in: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     transposed: tuple[str, ...] = ()  # ends of our names of matrices that are theirs turned over
     one_row: tuple[str, ...] = ()  # names of theirs that have an axis of size 1 before ours
     ignored: tuple[str, ...] = ()  # names of theirs that hold nothing learned, or a copy
@@ -74,6 +76,12 @@ class Layout:
 
     def settings(self, theirs: Mapping[str, Any], weights: Mapping[str, Tensor] | None = None) -> dict[str, Any]:
         """Our settings from their config.json, and from their weights where those know better."""
+        if theirs.get("quantization_config"):
+            method = theirs["quantization_config"].get("quant_method", "fewer bits")
+            raise UserError(
+                f"config.json: quantization_config ({method}): its weights are packed and cannot be read; take the "
+                "folder it was made from (--int8 makes weights small here)"
+            )
         for name, value in self.fixed.items():
             found = _inside(theirs, name)
             if found is not None and found != value:
@@ -115,7 +123,11 @@ class Layout:
         """Our weights (`but` for some), the names of theirs that were not used, and those that were missing."""
         prefix = self.prefix if any(name.startswith(self.prefix) for name in theirs) else ""
         ours, used, missing = {}, set(), []
-        for name, parts in self.names(settings, prefix):
+        names = dict(self.names(settings, prefix))
+        own = {part for parts in names.values() for part in parts}
+        free = {name for name in theirs if name not in own}
+        for name, wanted in names.items():
+            parts = tuple(self._standing_in(part, prefix, theirs, free) for part in wanted)
             used |= set(parts)
             if name in but:
                 continue
@@ -172,6 +184,12 @@ class Layout:
                 continue
             for number in map(str, range(settings[self.layers[mark]])):
                 yield ours.replace(mark, number), tuple(part.replace(mark, number) for part in parts)
+
+    def _standing_in(self, part: str, prefix: str, theirs: Container[str], free: Container[str]) -> str:
+        """The name that a weight of theirs has in this file; one that is `free` has no use of its own."""
+        others = () if part in theirs else self.stands_in.get(part.removeprefix(prefix), ())
+        names = [name for other in others for name in (prefix + other, other)]
+        return next((name for name in names if name in free), part)
 
     def _turned(self, name: str) -> bool:
         return bool(self.transposed) and name.endswith(self.transposed)

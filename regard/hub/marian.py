@@ -33,5 +33,6 @@ MARIAN = Layout(
     outside=("final_logits_bias",),
     one_row=("final_logits_bias",),
     zeros={"output.bias": "target_embedding.weight"},
+    stands_in={"shared.weight": COPIES},
     ignored=(*COPIES, "embed_positions.weight"),
 )

@@ -14,7 +14,7 @@ from typing import Any
 import tokenizers
 from tokenizers import processors
 
-from regard.data.subwords import open_tokenizer
+from regard.data.tokenizer_files import open_tokenizer
 from regard.data.tokenizers import Tokenizer
 from regard.errors import UserError
 from regard.hub.bart import BART
@@ -22,6 +22,7 @@ from regard.hub.folder import Folder, read_json, write_folder
 from regard.hub.layout import Layout
 from regard.hub.marian import MARIAN
 from regard.hub.t5 import T5, T5_GATED
+from regard.hub.tokenizer import write_tokenizer
 from regard.models import parse_model
 from regard.nn.weights import listed
 from regard.tasks import settings_of
@@ -39,6 +40,7 @@ _DECODE = {
     "no_repeat_ngram": "no_repeat_ngram_size",
     "min_length": "min_length",
     "max_length": "max_length",
+    "early_stopping": "early_stopping",
 }
 
 
@@ -76,7 +78,7 @@ def export_seq2seq(saved: Saved, out: Path) -> None:
         "bos_token_id": tokenizer.special.begin,
         "decoder_start_token_id": marks.start,
         "forced_bos_token_id": marks.opening[0] if marks.opening else None,
-        "forced_eos_token_id": None,
+        "forced_eos_token_id": marks.end if config.decode.force_end else None,
     }
     theirs = {"architectures": [ARCHITECTURES[layout.model_type]], "dtype": "float32", **layout.config(ours), **tokens}
     write_folder(out, theirs, layout.to_theirs(saved.weights, ours))
@@ -90,7 +92,7 @@ def export_seq2seq(saved: Saved, out: Path) -> None:
     }
     search["bad_words_ids"] = [[token] for token in marks.never] or None
     _write_json(out / "generation_config.json", {**tokens, **search})
-    _write_tokenizer(tokenizer, marks, out)
+    write_tokenizer(out, tokenizer, _ending(tokenizer, marks))
 
 
 def _layout(ours: Mapping[str, Any]) -> Layout:
@@ -104,26 +106,31 @@ def _decode(folder: Folder, marks: Marks) -> dict[str, Any]:
     the text."""
     path = folder.path / "generation_config.json"
     said = {**folder.config, **(read_json(path) if path.is_file() else {})}
+    for side in ("min", "max"):  # lengths that do not count the mark before the first token say the same
+        if said.get(f"{side}_new_tokens") is not None:
+            said[f"{side}_length"] = said[f"{side}_new_tokens"] + 1
     found = {setting: said[name] for setting, name in _DECODE.items() if said.get(name) is not None}
-    found |= {
-        name: max(1, found[name] - 1 - len(marks.opening)) for name in ("min_length", "max_length") if found.get(name)
-    }
+    for name, least in (("min_length", 0), ("max_length", 1)):
+        if found.get(name):
+            found[name] = max(least, found[name] - 1 - len(marks.opening))
+    found |= {"early_stopping": found.get("early_stopping") is True, "force_end": _forced_end(said, marks)}
     return {**found, "method": "beam" if found.get("beam", 1) > 1 else "greedy"}
 
 
-def _write_tokenizer(tokenizer: Tokenizer, marks: Marks, out: Path) -> None:
-    """Theirs must put the end mark behind a text by itself."""
+def _forced_end(said: Mapping[str, Any], marks: Marks) -> bool:
+    forced = said.get("forced_eos_token_id")
+    return marks.end in (forced if isinstance(forced, list) else [forced])
+
+
+def _ending(tokenizer: Tokenizer, marks: Marks) -> tokenizers.Tokenizer:
+    """One that puts the end mark behind a text by itself."""
     inner = tokenizers.Tokenizer.from_str(tokenizer.inner.to_str())
-    names = {role: inner.id_to_token(number) for role, number in vars(tokenizer.special).items() if number is not None}
     if inner.post_processor is None:
         end = inner.id_to_token(marks.end)
         inner.post_processor = processors.TemplateProcessing(
             single=f"$A {end}", pair=f"$A $B {end}", special_tokens=[(end, marks.end)]
         )
-    inner.save(str(out / "tokenizer.json"))
-    roles = {"pad": "pad_token", "unknown": "unk_token", "begin": "bos_token", "end": "eos_token", "mask": "mask_token"}
-    named = {theirs: names[role] for role, theirs in roles.items() if role in names}
-    _write_json(out / "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", **named})
+    return inner
 
 
 def _write_json(path: Path, values: Mapping[str, Any]) -> None:

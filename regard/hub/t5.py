@@ -75,6 +75,7 @@ def t5_layout(gated: bool) -> Layout:
         layers={"{e}": "encoder_layers", "{d}": "decoder_layers"},
         unless={"output.weight": "tie_output"},
         copies={"output.weight": "words.weight"},
+        stands_in={"shared.weight": ("decoder.embed_tokens.weight", "encoder.embed_tokens.weight")},
         ignored=(
             "encoder.embed_tokens.weight",
             "decoder.embed_tokens.weight",

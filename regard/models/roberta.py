@@ -47,9 +47,10 @@ class Roberta(Bert):
     def __init__(self, config: RobertaConfig, vocabulary: int) -> None:
         super().__init__(config, vocabulary)
         self.max_length = config.longest_input
+        self.positions.limit, self.positions.offset = config.longest_input, config.pad + 1
 
     def place(self, x: Tensor, ids: Tensor) -> Tensor:
         if ids.shape[1] > self.max_length:
             raise too_long(ids.shape[1], self.max_length)
         real = (ids != self.config.pad).long()
-        return x + self.positions.table[real.cumsum(dim=1) * real + self.config.pad]
+        return x + self.positions.table[real.cumsum(dim=1) * real + self.positions.offset - 1]

@@ -226,7 +226,8 @@ def padding_mask(ids: Tensor, pad: int) -> Tensor:
 
 def causal_mask(queries: int, keys: int, device: torch.device | None = None) -> Tensor:
     """True where key j is not after query i; the last query stands at the last key: (1, 1, Q, K)."""
-    return _offsets(queries, keys, device) <= 0
+    rows = torch.arange(keys - queries, keys, device=device)
+    return (torch.arange(keys, device=device) <= rows[:, None])[None, None]
 
 
 def window_mask(queries: int, keys: int, width: int, device: torch.device | None = None) -> Tensor:

@@ -32,7 +32,7 @@ def alignment_errors(translator: Translator, pairs: Sequence[Pair]) -> dict[str,
     for first in range(0, len(pairs), TOGETHER):
         part = pairs[first : first + TOGETHER]
         sources = translator.encode([pair.source for pair in part])
-        targets = translator.tokenizer.encode_batch([pair.target for pair in part])
+        targets = translator.tokenizer.encode_targets([pair.target for pair in part])
         if max(map(len, sources + targets)) > translator.limit:
             continue  # too long to be replayed
         replayed = translator.replay(sources, targets, Recording(sites="*cross"))

@@ -25,7 +25,8 @@ from regard.config import Config, DataConfig, Values
 from regard.data.badlines import BadLines, Location
 from regard.data.examples import Example, Examples
 from regard.data.prepare import Progress
-from regard.data.subwords import Subwords, open_tokenizer
+from regard.data.subwords import Subwords
+from regard.data.tokenizer_files import open_tokenizer
 from regard.models.base import Encoder, EncoderConfig, HeadName
 from regard.models.heads import Headed, build_headed
 from regard.tasks.base import Evaluation, Predictor, Sample, Share, Task, Validation

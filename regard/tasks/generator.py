@@ -77,7 +77,8 @@ class Generator(Predictor):
     """A trained decoder with its tokenizer.
 
     `before` stands before every prompt (the mark that begins a document); `blank` is read where there is no prompt.
-    `border` is the mark which nothing after it sees beyond: a document sees itself only.
+    `border` is the mark which nothing after it sees beyond: a document sees itself only. `ends` are tokens that end a
+    text beside the end mark, as in models that were taught to answer.
     """
 
     def __init__(
@@ -88,9 +89,14 @@ class Generator(Predictor):
         before: Sequence[int],
         blank: Sequence[int],
         border: int | None = None,
+        ends: Sequence[int] = (),
     ) -> None:
         self.model, self.tokenizer, self.context = model, tokenizer, context
-        self.before, self.blank, self.border = list(before), list(blank), border
+        self.before, self.blank, self.border, self.ends = list(before), list(blank), border, list(ends)
+
+    def using(self, model: Decoder) -> Generator:
+        """The same one, by another model."""
+        return Generator(model, self.tokenizer, self.context, self.before, self.blank, self.border, self.ends)
 
     @property
     def end(self) -> int:
@@ -141,7 +147,7 @@ class Generator(Predictor):
             source, limits = self._search(reading, options)
             with torch.inference_mode():
                 for step in steps(self.model, source, options, limits, choose):
-                    if step.tokens[0] == self.end:
+                    if step.tokens[0] in (self.end, *self.ends):
                         yield writer.rest()
                         return
                     yield writer.add(step.tokens[0])
@@ -168,7 +174,7 @@ class Generator(Predictor):
             never=[token for token in unwanted if token is not None and token != self.end],
             numbers=[sentence + 1_000_003 * reading.number],
             said=[reading.ids],
-            stop=self._stop(reading.ids, stop) if stop else None,
+            stop=self._stop(reading.ids, stop) if stop or self.ends else None,
         )
         return torch.tensor([reading.ids[:-1]], dtype=torch.long, device=self.device), limits
 
@@ -187,12 +193,12 @@ class Generator(Predictor):
     ) -> Hypothesis:
         """An output that the context was too short for, with the rest of it."""
         single, ids, ended = options.model_copy(update={"n_best": 1}), list(one.ids), one.ended
-        while not ended and len(ids) < wanted:
+        while not ended and len(ids) < wanted and ids[-1] not in self.ends:
             reading = self._reading([*prompt, *ids], wanted - len(ids), len(ids))
             source, limits = self._search(reading, single, stop, number)
             more = search(self.model, source, single, limits)[0][0]
             ids, ended = [*ids, *more.ids], more.ended
-        return Hypothesis(ids, one.score, ended)
+        return Hypothesis(ids[:-1] if ids[-1:] and ids[-1] in self.ends else ids, one.score, ended)
 
     def _chosen(self, prompt: str, options: SearchConfig, choices: Sequence[str]) -> Continuation:
         """The best of given strings, by the search of the options over their tokens."""
@@ -218,9 +224,11 @@ class Generator(Predictor):
         return replace(made[0], others=made[1:])
 
     def _stop(self, prompt: list[int], stop: Sequence[str]) -> Callable[[Sequence[int]], bool]:
-        window = 4 * max(map(len, stop))  # tokens: a character has four bytes at most
+        window = 4 * max(map(len, stop), default=0)  # tokens: a character has four bytes at most
 
         def stopped(ids: Sequence[int]) -> bool:
+            if ids[-1] in self.ends or not stop:
+                return ids[-1] in self.ends
             before, last = [*prompt[-4:], *ids[:-window]][-4:], ids[-window:]
             text = self.tokenizer.decode([*before, *last])[len(self.tokenizer.decode(before)) :]
             return any(one in text for one in stop)

@@ -180,7 +180,7 @@ def _options(config: Config) -> LanguageOptions:
 
 def _generator(model: nn.Module, tokenizer: Tokenizer, facts: Facts) -> Generator:
     before, blank, border = facts["before"], facts["blank"], facts.get("border")
-    return Generator(_decoder(model), tokenizer, facts["context"], before, blank, border)
+    return Generator(_decoder(model), tokenizer, facts["context"], before, blank, border, facts.get("ends", ()))
 
 
 def _decoder(model: nn.Module) -> Decoder:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
 
 import numpy as np
 import torch
@@ -41,7 +40,11 @@ def check_padding(tokenizer: Tokenizer, config: ModelConfig) -> None:
     A decoder alone has its own: an id that is no token.
     """
     padding, alone = tokenizer.special.pad, issubclass(MODELS[config.kind].model, Decoder)
-    if padding is not None and padding != config.pad and not alone:
+    if alone:
+        return
+    if padding is not None and padding == tokenizer.special.end:
+        raise UserError(f"the tokenizer pads with its end mark ({padding}): a {config.kind} needs one for each")
+    if padding is not None and padding != config.pad:
         raise UserError(f"model.pad = {config.pad}: the tokenizer pads with {padding}; set it to that")
 
 
@@ -59,13 +62,10 @@ class Marks:
         end = special.separator if special.end is None else special.end
         if end is None:
             raise UserError("the tokenizer has no token that ends a text (such as </s>): it cannot serve this task")
-        padding = -1 if special.pad is None else special.pad  # no token, where the tokenizer has none for it
+        padding = -1 if special.pad in (None, end) else special.pad  # no token, where none is for this alone
+        assert padding is not None, "it was asked for"
         begin = next(one for one in (special.begin, special.pad, end) if one is not None)
-        some = tokenizer.inner.encode("a")
-        before = [
-            token for token, _ in takewhile(lambda one: one[1], zip(some.ids, some.special_tokens_mask, strict=True))
-        ]
-        return cls(padding, begin if start is None else start, end, tuple(before))
+        return cls(padding, begin if start is None else start, end, tokenizer.before)
 
     @property
     def opening(self) -> tuple[int, ...]:

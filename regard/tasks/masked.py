@@ -31,7 +31,7 @@ from regard.data.documents import Blocks, Layout, sentences, store_sentences
 from regard.data.folders import building
 from regard.data.prepare import Progress
 from regard.data.store import Store
-from regard.data.subwords import open_tokenizer
+from regard.data.tokenizer_files import open_tokenizer
 from regard.errors import UserError
 from regard.models.base import Encoder
 from regard.models.distilbert import student_weights

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from regard.config import TokenizerConfig
 from regard.data.batching import pad, plan
 from regard.data.prepare import Progress
-from regard.data.subwords import Subwords, open_tokenizer
+from regard.data.subwords import Subwords
+from regard.data.tokenizer_files import open_tokenizer
 from regard.data.tokenizers import Tokenizer
 from regard.errors import UserError
 from regard.models.base import EncoderConfig, Features

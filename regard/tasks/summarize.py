@@ -25,7 +25,8 @@ from regard.data.badlines import BadLines
 from regard.data.examples import Examples
 from regard.data.pairs import Pair
 from regard.data.prepare import Progress
-from regard.data.subwords import Subwords, open_tokenizer
+from regard.data.subwords import Subwords
+from regard.data.tokenizer_files import open_tokenizer
 from regard.data.tokenizers import Tokenizer
 from regard.inference import pack
 from regard.models.base import EncoderDecoder
@@ -146,7 +147,7 @@ class Summarize(Task):
         """The training examples as tokens, cut to what may be read and written."""
         asked = self.tokenizer.encode(self.options.ask.strip())
         texts = self.tokenizer.encode_batch([one.text for one in self.examples.train])
-        summaries = self.tokenizer.encode_batch([one.summaries[0] for one in self.examples.train])
+        summaries = self.tokenizer.encode_targets([one.summaries[0] for one in self.examples.train])
         longest, short = self.config.data.max_length, min(self.options.max_summary, self.config.data.max_length)
         return [
             (np.array((asked + text)[:longest], np.int32), np.array(summary[:short], np.int32))

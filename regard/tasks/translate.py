@@ -22,7 +22,7 @@ from regard.config import Config, Settings, TokenizerConfig
 from regard.data.corpora import CORPORA
 from regard.data.pairs import Pair
 from regard.data.prepare import BuiltIn, Files, Prepared, Progress, link_or_copy, prepare
-from regard.data.subwords import open_tokenizer
+from regard.data.tokenizer_files import open_tokenizer
 from regard.data.tokenizers import Kind, Tokenizer
 from regard.errors import UserError
 from regard.inference import pack

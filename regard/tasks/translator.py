@@ -102,7 +102,7 @@ class Translator:
         numbered = enumerate(texts)
         begun = None if prefixes is None else iter(prefixes)
         while read := list(islice(numbered, window or WINDOW)):
-            wishes = [] if begun is None else self.tokenizer.encode_batch(list(islice(begun, len(read))))
+            wishes = [] if begun is None else self.tokenizer.encode_targets(list(islice(begun, len(read))))
             yield from self._window(read, options, wishes, ask)
 
     def _window(

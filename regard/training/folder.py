@@ -1,7 +1,7 @@
 """A run is a folder. Here are the names of its files, and the only ways to write them: whole, or not at all.
 
 config.yaml         all settings, each with where it came from
-tokenizer.json      the vocabulary, of a model that reads text
+tokenizer.json      the vocabulary, of a model that reads text; special_tokens_map.json: which token is which
 facts.json          what else the task learned from its data: class names, ...
 model.safetensors   the best weights so far
 metrics.jsonl       one line for each report of the training
@@ -27,6 +27,7 @@ from torch import Tensor
 
 from regard.config import read_yaml
 from regard.data.folders import atomic
+from regard.data.tokenizer_files import FILES as TOKENIZER_FILES
 from regard.errors import UserError
 from regard.nn.weights import load_tensors
 
@@ -80,7 +81,8 @@ class RunFolder:
             path.unlink(missing_ok=True)
 
     def _files(self) -> list[Path]:
-        return [self.model, self.metrics, self.curve, self.scores, self.facts, self.tokenizer, self.config]
+        text = [self.path / name for name in TOKENIZER_FILES]
+        return [self.model, self.metrics, self.curve, self.scores, self.facts, *text, self.config]
 
     def checkpoints(self) -> list[Path]:
         """The newest first."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from torch import nn
 
-from regard.data.subwords import open_tokenizer
+from regard.data.tokenizer_files import open_tokenizer
 from regard.errors import UserError
 from regard.hub.folder import is_folder
 from regard.hub.published import open_published
@@ -22,6 +22,11 @@ def trained_model(saved: Saved) -> nn.Module:
     vocabulary = 0 if saved.text is None else len(saved.text)
     with Unfilled():
         model = task_named(saved.config.task).build(saved.config, vocabulary, saved.facts)
+    if "head.0.weight" in model.state_dict() and not any(name.startswith("head.") for name in saved.weights):
+        task = saved.config.task
+        raise UserError(
+            f"{saved.path}: is an encoder without a head. Give it one: regard train {task} ... --from {saved.path}"
+        )
     load_weights(model, saved.weights, saved.path, share=True)
     return model
 

@@ -13,6 +13,7 @@ import torch
 from regard.config import Config, TrainConfig, Values, dump, flatten, read_origins, read_yaml
 from regard.data.batching import plan
 from regard.data.corpora import CORPORA
+from regard.data.tokenizer_files import FILES as TOKENIZER_FILES
 from regard.errors import UserError
 from regard.models import MODELS, named
 from regard.models.base import Encoder, ImageEncoder
@@ -204,8 +205,9 @@ def _run(config: Config, folder: RunFolder, ranks: Ranks, display: Display, *, f
     """`further`: a run that had finished is given more steps, or more patience, and is to go on."""
     task = task_named(config.task).open(config, folder.data)
     if ranks.first:
-        if (text := folder.data / "tokenizer.json").is_file():
-            write_text(folder.tokenizer, text.read_text(encoding="utf8"))
+        for name in TOKENIZER_FILES:
+            if (text := folder.data / name).is_file():
+                write_text(folder.path / name, text.read_text(encoding="utf8"))
         if task.facts:
             write_text(folder.facts, json.dumps(task.facts, indent=1, ensure_ascii=False) + "\n")
     display.note(task.summary)

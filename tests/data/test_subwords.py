@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from transformers import BertTokenizerFast, GPT2TokenizerFast, RobertaTokenizerFast
 
-from regard.data.subwords import Papers, Subwords, open_tokenizer
+from regard.data.subwords import Papers, Subwords
+from regard.data.tokenizer_files import open_tokenizer
 from regard.data.tokenizers import Tokenizer
 from regard.errors import UserError
 
@@ -99,6 +100,33 @@ def test_the_same_texts_give_the_same_tokenizer(kind: Papers) -> None:
         for _ in range(3)
     }
     assert len(found) == 1
+
+
+def test_saved_and_opened_again_each_token_has_its_role(byte_bpe: Subwords, tmp_path: Path) -> None:
+    """Which one ends a text is said beside tokenizer.json: names that only one publisher has cannot be guessed."""
+    byte_bpe.inner.add_special_tokens(["<|im_start|>", "<|im_end|>"])
+    named = Subwords(byte_bpe.inner, {"begin": "<|im_start|>", "end": "<|im_end|>", "pad": "<|im_end|>"})
+    assert named.special.end != byte_bpe.special.end
+    named.save(tmp_path / "tokenizer.json")
+    again = open_tokenizer(tmp_path / "tokenizer.json")
+    assert again.special == named.special
+    assert again.fingerprint == named.fingerprint != byte_bpe.fingerprint
+
+
+def test_files_of_another_kind_are_not_misread(tmp_path: Path) -> None:
+    vocabulary = {"h": 0, "i": 1, "i</w>": 2, "hi</w>": 3}
+    (tmp_path / "vocab.json").write_text(json.dumps(vocabulary), encoding="utf8")
+    (tmp_path / "merges.txt").write_text("#version: 0.2\nh i</w>\n", encoding="utf8")
+    with pytest.raises(UserError, match="marks the ends of words"):
+        open_tokenizer(tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "CTRLTokenizer"}', encoding="utf8")
+    with pytest.raises(UserError, match=r"merges\.txt of a CTRLTokenizer cannot be read here"):
+        open_tokenizer(tmp_path)
+
+
+def test_byte_level_pieces_can_be_lower_case() -> None:
+    made = Subwords.learn(["the cat sat"] * 5, kind="byte-bpe", vocabulary=300, lowercase=True)
+    assert made.encode("THE Cat") == made.encode("the cat")
 
 
 def test_ours_and_theirs_are_told_apart(tmp_path: Path, wordpiece: Subwords) -> None:

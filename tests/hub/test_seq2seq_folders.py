@@ -48,7 +48,7 @@ def published(kind: str, folder: Path, seed: int = 0) -> tuple[Any, Any]:
     start = special.end if kind == "bart" else special.pad
     peer = replace(PEERS[kind], pad=special.pad, end=special.end, start=start)
     model = peer.random(seed, 0.3, vocabulary=len(tokenizer))
-    model.generation_config.update(num_beams=3, max_length=25, no_repeat_ngram_size=2, **forced)
+    model.generation_config.update(num_beams=3, max_length=25, no_repeat_ngram_size=2, early_stopping=False, **forced)
     model.save_pretrained(folder)
     names = {"pad_token": "<pad>", "eos_token": "</s>", "bos_token": "<s>", "unk_token": "<unk>"}
     theirs = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer.inner, **names)
@@ -60,7 +60,7 @@ def written(model: Any, tokenizer: Any, texts: list[str], **wishes: Any) -> list
     read = tokenizer(texts, return_tensors="pt", padding=True, return_token_type_ids=False)
     pad, start = model.config.pad_token_id, model.generation_config.decoder_start_token_id
     never = [[token] for token in {pad, start} - {model.config.eos_token_id}]
-    found = model.generate(**read, bad_words_ids=never, early_stopping=False, **wishes)
+    found = model.generate(**read, bad_words_ids=never, **wishes)
     return [text.strip() for text in tokenizer.batch_decode(found, skip_special_tokens=True)]
 
 
@@ -79,6 +79,32 @@ def test_a_published_folder_writes_what_transformers_writes(kind: str, beam: int
         found = [one.text for one in run.translate(TEXTS, search)]
         assert found == written(model, tokenizer, TEXTS, **({} if beam is None else {"num_beams": beam}))
         assert any(found), "the test should see some text"
+
+
+@pytest.mark.parametrize("wishes", [{"early_stopping": True, "length_penalty": 2.0}, {"forced_eos_token_id": 2}])
+def test_a_search_ends_as_the_folder_says(wishes: dict[str, Any], tmp_path: Path) -> None:
+    """As BART's that summarise: early, or with the end mark in the last place."""
+    differs = 0
+    for seed in range(4):
+        model, tokenizer = published("bart", tmp_path, seed)
+        plain = [one.text for one in regard.load(tmp_path).translate(TEXTS)]
+        model.generation_config.update(max_length=12, **wishes)
+        model.save_pretrained(tmp_path)
+        run = regard.load(tmp_path)
+        found = [one.text for one in run.translate(TEXTS)]
+        assert found == written(model, tokenizer, TEXTS)
+        search = run.config.decode.model_copy(update={"early_stopping": False, "force_end": False})
+        differs += found != [one.text for one in run.translate(TEXTS, search)]
+        assert plain, "there was something to shorten"
+    assert differs, "the wish changed nothing"
+
+
+def test_lengths_may_be_said_without_the_first_mark(tmp_path: Path) -> None:
+    model, _ = published("t5", tmp_path)
+    model.generation_config.update(max_length=None, max_new_tokens=9, min_length=1)
+    model.save_pretrained(tmp_path)
+    decode = regard.load(tmp_path).config.decode
+    assert (decode.max_length, decode.min_length) == (9, 0)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -137,7 +163,8 @@ def test_fine_tuned_and_exported_it_still_agrees(kind: str, tmp_path: Path) -> N
     assert any(not torch.equal(before[name], after[name]) for name in before), "it learned"
     export(open_saved(run.folder.path), tmp_path / "back")
     model = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "back")
-    tokenizer = transformers.PreTrainedTokenizerFast.from_pretrained(tmp_path / "back")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "back")
+    assert "token_type_ids" not in tokenizer(TEXTS), "its models would not take them"
     search = run.config.decode.model_copy(update={"max_length": 20})
     ours = [one.text for one in run.translate(TEXTS, search)]
     assert ours == written(model, tokenizer, TEXTS, max_new_tokens=20 + (kind == "bart"), max_length=None)

@@ -35,6 +35,15 @@ def test_without_padding_the_end_mark_is_still_read_and_learned(tokenizer: Subwo
     assert int((batch.target[:, 1:] != marks.pad).sum()) == batch.tokens == 6
 
 
+def test_padding_with_the_end_mark_is_no_padding(tokenizer: Subwords) -> None:
+    """As many save GPT-2's tokenizer. Otherwise the end would never be learned, and the start be dropped."""
+    padded = Subwords(tokenizer.inner, {"pad": "<|endoftext|>", "end": "<|endoftext|>"})
+    assert padded.special.pad == padded.special.end == 0
+    assert Marks.of(padded, None) == Marks.of(tokenizer, None)
+    with pytest.raises(UserError, match="pads with its end mark"):
+        check_padding(padded, parse_model({"kind": "transformer"}))
+
+
 @torch.no_grad()
 def test_a_decoder_sees_no_word_before_it_predicts_it(tokenizer: Subwords) -> None:
     torch.manual_seed(0)

@@ -1,0 +1,117 @@
+"""Opening a tokenizer, whoever made it: ours, or one of a published folder in any of the forms that these have.
+
+tokenizer.json                      the `tokenizers` library's own; all that is newer has it
+vocab.txt                           BERT's WordPiece
+vocab.json, merges.txt              byte-level BPE of GPT-2, RoBERTa and BART
+spiece.model                        T5's SentencePiece
+source.spm, target.spm, vocab.json  OPUS-MT's, one for each language
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+from tokenizers import models
+
+from regard.data.sentencepieces import TwoSided, open_t5, open_two_sided
+from regard.data.subwords import ROLES, THEIR_ROLES, Subwords, byte_level, wordpiece
+from regard.data.tokenizers import SPECIALS, Tokenizer
+from regard.errors import UserError
+
+TARGET = "target.json"
+FILES = ("tokenizer.json", ROLES, TARGET)
+"""What `Tokenizer.save` may write."""
+_WORDPIECE = ("Bert", "DistilBert", "Electra", "PreTrained")
+_BYTE_LEVEL = ("GPT2", "Roberta", "Bart", "PreTrained")
+
+
+def open_tokenizer(path: str | Path) -> Tokenizer:
+    """From a tokenizer.json, or from a folder that has one, or an older form of it."""
+    path = Path(path)
+    folder = path if path.is_dir() else path.parent
+    file = path / "tokenizer.json" if path.is_dir() else path
+    settings = _settings(folder) if file.name == "tokenizer.json" else {}
+    names = _names(settings)
+    if not file.is_file():
+        if (folder / "source.spm").is_file() and (folder / "target.spm").is_file():
+            return open_two_sided(folder, names)
+        return Subwords(_older(folder, settings), names)
+    inner = _read(file)
+    if (folder / TARGET).is_file():
+        return TwoSided(inner, _read(folder / TARGET), names)
+    begins = tuple(inner.id_to_token(index) for index in range(4))
+    if begins == SPECIALS and inner.post_processor is None and not settings:
+        return Tokenizer(inner)
+    return Subwords(inner, names)
+
+
+def _older(folder: Path, settings: dict[str, Any]) -> tokenizers.Tokenizer:
+    """From the files of a vocabulary, as they were before tokenizer.json."""
+    kind = str(settings.get("tokenizer_class") or "")
+    if (folder / "vocab.txt").is_file():
+        _check_kind(folder, kind, _WORDPIECE, "vocab.txt")
+        model = models.WordPiece.from_file(str(folder / "vocab.txt"), unk_token="[UNK]")
+        lowercase, strip = bool(settings.get("do_lower_case", True)), settings.get("strip_accents")
+        chinese = bool(settings.get("tokenize_chinese_chars", True))
+        return wordpiece(model, lowercase, None if strip is None else not strip, chinese)
+    if (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
+        _check_kind(folder, kind, _BYTE_LEVEL, "merges.txt")
+        pairs = models.BPE.from_file(str(folder / "vocab.json"), str(folder / "merges.txt"))
+        inner = byte_level(pairs, first_space=bool(settings.get("add_prefix_space", False)))
+        if any(piece.endswith("</w>") for piece in inner.get_vocab()):
+            raise _other(folder, "the vocabulary marks the ends of words, </w>")
+        return inner
+    if (folder / "spiece.model").is_file():
+        _check_kind(folder, kind, ("T5", "MT5", "PreTrained"), "spiece.model")
+        return open_t5(folder / "spiece.model", _extra(settings))
+    raise UserError(
+        f"{folder}: no tokenizer there (tokenizer.json; vocab.txt; vocab.json with merges.txt; spiece.model; or "
+        "source.spm, target.spm and vocab.json)"
+    )
+
+
+def _read(file: Path) -> tokenizers.Tokenizer:
+    try:
+        return tokenizers.Tokenizer.from_str(file.read_text(encoding="utf8"))
+    except Exception as problem:  # the library raises bare Exception for what it cannot parse
+        raise UserError(f"{file}: not a readable {file.name} ({problem})") from None
+
+
+def _check_kind(folder: Path, kind: str, known: tuple[str, ...], file: str) -> None:
+    if kind and not kind.startswith(known):
+        raise _other(folder, f"{file} of a {kind}")
+
+
+def _other(folder: Path, what: str) -> UserError:
+    return UserError(
+        f"{folder}: {what} cannot be read here. Write a tokenizer.json first, where transformers is installed: "
+        f"transformers.AutoTokenizer.from_pretrained({str(folder)!r}).save_pretrained({str(folder)!r})"
+    )
+
+
+def _settings(folder: Path) -> dict[str, Any]:
+    """What a folder says about its tokenizer beside the tokenizer itself."""
+    found: dict[str, Any] = {}
+    for name in (ROLES, "tokenizer_config.json"):
+        if (folder / name).is_file():
+            found |= json.loads((folder / name).read_text(encoding="utf8"))
+    return found
+
+
+def _names(settings: dict[str, Any]) -> dict[str, str]:
+    names = {}
+    for role, theirs in THEIR_ROLES.items():
+        value = settings.get(theirs)
+        value = value.get("content") if isinstance(value, dict) else value
+        if isinstance(value, str):
+            names[role] = value
+    return names
+
+
+def _extra(settings: dict[str, Any]) -> int:
+    """T5's sentinels, which its SentencePiece does not know."""
+    listed = [one for one in settings.get("additional_special_tokens") or () if "<extra_id_" in str(one)]
+    return int(settings.get("extra_ids", len(listed)))

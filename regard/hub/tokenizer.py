@@ -1,0 +1,27 @@
+"""The tokenizer of a published folder: its own file, and what `transformers` asks for beside it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import tokenizers
+
+from regard.data.sentencepieces import TwoSided
+from regard.data.subwords import THEIR_ROLES
+from regard.data.tokenizers import Tokenizer
+from regard.errors import UserError
+
+
+def write_tokenizer(out: Path, tokenizer: Tokenizer, inner: tokenizers.Tokenizer, segments: bool = False) -> None:
+    """`inner` is the tokenizer with the marks around a text that theirs must put by itself. `segments`: the model reads
+    them too. Without a class that says so, theirs would be guessed from the model, and cut texts in another way."""
+    if isinstance(tokenizer, TwoSided):
+        raise UserError("a tokenizer for each language (source.spm, target.spm): cannot be written as one folder's")
+    inner.save(str(out / "tokenizer.json"))
+    found = {theirs: getattr(tokenizer.special, role) for role, theirs in THEIR_ROLES.items()}
+    names = {theirs: inner.id_to_token(index) for theirs, index in found.items() if index is not None}
+    inputs = ["input_ids", *(["token_type_ids"] if segments else []), "attention_mask"]
+    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": inputs, **names}
+    text = json.dumps(settings, indent=2, ensure_ascii=False)
+    (out / "tokenizer_config.json").write_text(text + "\n", encoding="utf8")
