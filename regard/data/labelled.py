@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count, takewhile
+from itertools import chain, count, islice, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -88,28 +88,34 @@ def read_labelled(
 ) -> Iterator[tuple[Labelled, Location]]:
     """Tables with a column of texts, perhaps a second one, and a column of labels: `columns` in this order."""
     chosen: tuple[str, str | None, str] | None = None
-    for row, where in read_table(files, [*(columns or ()), *TEXTS, *SECONDS, *_LABELS], bad):
+    rows = read_table(files, [*(columns or ()), *TEXTS, *SECONDS, *_LABELS], bad)
+    first = list(islice(rows, 100))
+    for row, where in chain(first, rows):
         if chosen is None or chosen[0] not in row:
-            chosen = _columns(row, columns, where)
-        first, second, label = (None if name is None else row.get(name) for name in chosen)
-        texts = [str(part).strip() for part in (first, second) if part is not None]
+            chosen = _columns(row, columns, where, [one for one, _ in first])
+        text, second, label = (None if name is None else row.get(name) for name in chosen)
+        texts = [str(part).strip() for part in (text, second) if part is not None]
         if label in (None, "", "-") or not all(texts) or not texts:
-            bad.add("empty", where, f"{first} | {label}")
+            bad.add("empty", where, f"{text} | {label}")
             continue
         yield Labelled(texts[0], texts[1] if len(texts) > 1 else None, str(label).strip()), where
 
 
-def _columns(row: Row, columns: Sequence[str] | None, where: Location) -> tuple[str, str | None, str]:
+def _columns(
+    row: Row, columns: Sequence[str] | None, where: Location, first: Sequence[Row]
+) -> tuple[str, str | None, str]:
+    """Of the text, of a second one and of the label; `first` are rows to judge by."""
     if columns is not None:
         if len(columns) not in (2, 3):
             raise UserError(f"data.columns = {','.join(columns)}: give the text, perhaps a second one, and the label")
         found = [pick(row, [name], f"name {name!r}", where) for name in columns]
         return found[0], found[1] if len(found) == 3 else None, found[-1]
     names = {str(name).lower(): name for name in row}
-    if all(name.isdecimal() for name in names):  # no header: two columns, of which the label is the shorter
+    if all(name.isdecimal() for name in names):  # no header: two columns, of which the label has fewer values
         if len(row) != 2:
             raise UserError(f"{where.path}: {len(row)} columns without names; choose, for example --columns 0,1")
-        text, label = sorted(row, key=lambda name: -len(row[name]))
+        seen = {name: {one[name] for one in first if name in one} for name in row}
+        label, text = sorted(row, key=lambda name: (len(seen[name]), sum(map(len, seen[name]))))
         return text, None, label
     second = next((names[name] for name in SECONDS if name in names), None)
     return pick(row, TEXTS, "text", where), second, pick(row, _LABELS, "label", where)
@@ -142,7 +148,7 @@ def read_tagged(
             if cells[0] == "#" and (len(cells) != width if width else "\t" not in text):
                 continue  # a comment, and not the word "#" with its tags
             width = len(cells)
-            if len(cells) <= max(places[0], places[1]) or (places[1] < 0 and len(cells) < 2):
+            if not all(-len(cells) <= place < len(cells) for place in places) or len(cells) < 2:
                 bad.read += 1
                 bad.add("columns", Location(str(path), number), text)
                 continue

@@ -5,8 +5,8 @@
 A text file is one document; a line of a .jsonl file, its field `text`, is one too. In the stream every document but a
 lone one begins with the tokenizer's end mark, as in GPT-2: the mark says where a document ends and the next begins.
 
-A lone document is divided by position: its last part is for validation. Of several, some are held out whole, chosen by
-a hash of their text.
+A document is divided by position: its last part is for validation. Of many, some are held out whole, chosen by a hash
+of their text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
@@ -37,7 +38,8 @@ from regard.errors import UserError
 
 PIECE = 1_000_000
 """Characters of a document that are encoded at once."""
-_FORMAT = 1
+_FORMAT = 2
+_BORDER = re.compile(r"(?<=\S) (?=\S)")
 
 
 @dataclass(frozen=True)
@@ -74,22 +76,20 @@ class Texts:
 
 
 def pieces(parts: Iterable[str], size: int = PIECE) -> Iterator[str]:
-    """Text cut before single spaces, where no tokenizer has a token across: encoded piece by piece, nothing changes."""
+    """Text cut before single spaces, where no tokenizer has a token across: encoded piece by piece, nothing changes.
+
+    Where a text has no such place (Chinese, say) it is cut after a line, or anywhere.
+    """
     held = ""
     for part in parts:
         held += part
         while len(held) > 2 * size:
-            cut = next((n for n in range(size, len(held) - 1) if _is_border(held, n)), None)
-            if cut is None:
-                break
+            found = _BORDER.search(held, size, 2 * size)
+            cut = found.start() if found else held.rfind("\n", size, 2 * size) + 1 or 2 * size
             yield held[:cut]
             held = held[cut:]
     if held:
         yield held
-
-
-def _is_border(text: str, place: int) -> bool:
-    return text[place] == " " and not text[place - 1].isspace() and not text[place + 1].isspace()
 
 
 def _decoded(path: Path) -> Iterator[str]:
@@ -158,7 +158,8 @@ def prepare_text(
     Without `data.valid`, `share` of the text is held out.
     """
     texts = {"train": Texts(data.train)} | ({"valid": Texts(data.valid)} if data.valid else {})
-    texts |= {Path(name).name: Texts([name]) for name in data.test}
+    for name in data.test:
+        texts[_unlike(Path(name), texts)] = Texts([name])
     given = open_tokenizer(tokenizer.file) if tokenizer.file else None
     options = {
         "format": _FORMAT,
@@ -171,6 +172,15 @@ def prepare_text(
         with building(place) as folder:
             _build(folder, texts, tokenizer, given, share, data.seed, progress)
     return Language.open(place)
+
+
+def _unlike(path: Path, taken: Container[str]) -> str:
+    """A name for a test set that no other has."""
+    names = [path.name, f"{path.parent.name}-{path.name}"]
+    for name in names:
+        if name not in taken and name not in ("train", "valid"):
+            return name
+    raise UserError(f"data.test = {path}: another set has this name already; rename the file")
 
 
 def _build(
@@ -224,17 +234,27 @@ class _Part:
     seed: int
 
     def __iter__(self) -> Iterator[Iterator[str]]:
-        if self.texts.lone:
-            (document,) = self.texts
-            border = int((1 - self.share) * sum(map(len, document)))
-            (document,) = self.texts
-            yield _after(document, border) if self.held_out else _before(document, border)
+        if len(self._documents) * self.share < 1:
+            for document, (length, _) in zip(self.texts, self._documents, strict=True):
+                border = int((1 - self.share) * length)
+                yield _after(document, border) if self.held_out else _before(document, border)
             return
-        for document in self.texts:
-            parts = list(document)
-            held_out = key_of("".join(parts), self.seed) < self.share * 2**64
-            if held_out == self.held_out:
-                yield iter(parts)
+        least = min(key for _, key in self._documents)  # one at least is held out
+        for document, (_, key) in zip(self.texts, self._documents, strict=True):
+            if (key == least or key < self.share * 2**64) == self.held_out:
+                yield document
+
+    @cached_property
+    def _documents(self) -> list[tuple[int, int]]:
+        """The length of each, and the number that chance gave it."""
+        return [_measured(document, self.seed) for document in self.texts]
+
+
+def _measured(parts: Iterator[str], seed: int) -> tuple[int, int]:
+    length, key = 0, 0
+    for part in parts:
+        length, key = length + len(part), key_of(f"{key} {part}", seed)
+    return length, key
 
 
 def _before(parts: Iterator[str], border: int) -> Iterator[str]:

@@ -113,11 +113,12 @@ def _tsv(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterator[R
     first, second = (0, 1) if columns is None or named else map(int, columns)
     for number, raw in enumerate(lines(path), 1):
         where = Location(str(path), number)
-        if named and columns is not None:  # only a name that was asked for makes the first line a header
+        if number == 1 and (named or columns is None):
             header = raw.decode(errors="replace").split("\t")
-            first, second = _choose(header, columns, path)
-            named = False
-            continue
+            if named or _has_header(header):
+                first, second = _choose(header, columns, path)
+                continue
+            _check_pairs(header, path)
         bad.read += 1
         text = decoded(raw, where, bad)
         if text is None:
@@ -132,22 +133,34 @@ def _tsv(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterator[R
             yield cells[first], cells[second], _alignment(third), number
 
 
+def _check_pairs(cells: list[str], path: Path) -> None:
+    """Columns without names are the source, the target and perhaps an alignment; of more, somebody must choose."""
+    more = [cell for cell in cells[2:] if cell.strip() and _alignment(cell) is None]
+    if more and cells[0].strip().isdecimal():
+        raise UserError(
+            f"{path}: {len(cells)} columns without names, of which the first is a number ({cells[0].strip()}); "
+            "choose the source and the target, for example --columns 1,2"
+        )
+
+
 def _csv(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterator[Row]:
     chosen: tuple[int, int] | None = None
+    width = 0
     for cells, where in csv_cells(path):
         if chosen is None:
             header = _has_header(cells)
             if header or (columns is not None and not all(column.isdecimal() for column in columns)):
-                chosen = _choose(cells, columns, path)
+                chosen, width = _choose(cells, columns, path), len(cells)
                 continue
             chosen = (0, 1) if columns is None else (int(columns[0]), int(columns[1]))
+        width = width or len(cells)
         bad.read += 1
         text = ",".join(cells)
         if not text.strip(" ,"):
             bad.add("empty", where, text)
         elif no_text(text):
             bad.add("encoding", where, text)
-        elif len(cells) <= max(chosen):
+        elif len(cells) <= max(chosen) or (columns is None and any(cells[width:])):
             bad.add("columns", where, text)
         else:
             yield cells[chosen[0]], cells[chosen[1]], None, where.line

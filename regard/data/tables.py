@@ -18,6 +18,8 @@ from regard.data.files import expand, format_of, lines
 from regard.errors import UserError
 
 Row = dict[str, Any]
+LONGEST = 1000
+"""Lines that one row of a table may take."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -47,6 +49,7 @@ def pick(row: Row, wanted: Sequence[str], what: str, where: Location) -> str:
 
 def _cells(path: Path, is_csv: bool, names: Sequence[str], bad: BadLines) -> Iterator[tuple[Row, Location]]:
     known = {name.lower() for name in names if not name.isdecimal()}
+    numbered = any(name.isdecimal() for name in names)  # then what stands behind those columns does not matter
     header: list[str] | None = None
     for cells, where in csv_cells(path, tabs=not is_csv or b"\t" in next(lines(path), b"")):
         if header is None:
@@ -61,7 +64,7 @@ def _cells(path: Path, is_csv: bool, names: Sequence[str], bad: BadLines) -> Ite
             bad.add("empty", where, text)
         elif no_text(text):
             bad.add("encoding", where, text)
-        elif len(cells) < len(header):
+        elif len(cells) < len(header) or (not numbered and any(cells[len(header) :])):
             bad.add("columns", where, text)
         else:
             yield dict(zip(header, cells, strict=False)), where
@@ -73,15 +76,28 @@ def csv_cells(path: Path, tabs: bool = False) -> Iterator[tuple[list[str], Locat
     Bytes that are no UTF-8 pass through, since a row is known only when it has been read: see `no_text`.
     """
     csv.field_size_limit(sys.maxsize)
-    texts = (line.decode(errors="surrogateescape").replace("\r", " ") + "\n" for line in lines(path))
+    begin, quotes = 1, 0  # the first line of the row that is being read, and its quotation marks so far
+
+    def texts() -> Iterator[str]:
+        nonlocal quotes
+        for number, line in enumerate(lines(path), 1):
+            text = line.decode(errors="surrogateescape").replace("\r", " ") + "\n"
+            quotes += text.count('"')
+            if number - begin > LONGEST:
+                break
+            yield text
+        else:
+            if tabs or quotes % 2 == 0:
+                return
+        raise UserError(f"{path}: line {begin}: a quotation mark is opened and not closed; close it, or double it")
+
     if tabs:
-        reader = csv.reader(texts, delimiter="\t", quoting=csv.QUOTE_NONE)
+        reader = csv.reader(texts(), delimiter="\t", quoting=csv.QUOTE_NONE)
     else:
         head = next(lines(path), b"")
-        reader = csv.reader(texts, delimiter=";" if b"," not in head and b";" in head else ",")
-    begin = 1
+        reader = csv.reader(texts(), delimiter=";" if b"," not in head and b";" in head else ",")
     for cells in reader:
-        where, begin = Location(str(path), begin), reader.line_num + 1
+        where, begin, quotes = Location(str(path), begin), reader.line_num + 1, 0
         yield cells, where
 
 

@@ -97,7 +97,8 @@ def _held_out(saved: Saved, task: type[Task]) -> list[Any]:
         return []
     found: list[Any] = []
     for held_out in task.open(saved.config, folder).tests.values():
-        found += [held_out[place] for place in range(min(100, len(held_out)))]
+        if hasattr(held_out, "__getitem__"):  # and not blocks of a text, which are no examples to a person
+            found += [held_out[place] for place in range(min(100, len(held_out)))]
     return found
 
 

@@ -73,13 +73,18 @@ class PlainDisplay(Display):
     """One line at a time, for logs and pipes: a line about training every few seconds."""
 
     def __init__(self, console: Console, every_seconds: float = 10.0) -> None:
-        self.console, self.every, self._last = console, every_seconds, 0.0
+        self.console, self.every, self._last, self._gone = console, every_seconds, 0.0, False
 
     def start(self, description: str, total: int | None = None) -> None:
         self.note(f"{description} ...")
 
     def note(self, text: str) -> None:
-        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        if self._gone:
+            return
+        try:
+            self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        except OSError:  # nobody reads any more (`| head`, a closed terminal): the training goes on
+            self._gone = True
 
     def step(self, report: Report) -> None:
         if time.monotonic() - self._last >= self.every or report.step == report.steps:

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from safetensors import SafetensorError
 from safetensors.torch import save_file
@@ -65,6 +66,7 @@ class RunFolder:
         self.curve = path / "curve.svg"
         self.scores = path / "scores.json"
         self.data = path / "data"
+        self._lock: TextIO | None = None
 
     def others(self) -> list[str]:
         """What is in the folder and not of a run. A run's folders are removed before its config: without one, a folder
@@ -83,6 +85,31 @@ class RunFolder:
     def _files(self) -> list[Path]:
         text = [self.path / name for name in TOKENIZER_FILES]
         return [self.model, self.metrics, self.curve, self.scores, self.facts, *text, self.config]
+
+    def hold(self) -> None:
+        """Claim the run for this process: two that write into one would make nothing of it."""
+        if os.name != "posix":
+            return
+        import fcntl
+
+        file = (self.path / ".lock").open("a+")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.seek(0)
+            with file:
+                raise UserError(
+                    f"{self.path}: is being trained by another process ({file.read().strip()}); wait, or stop that one"
+                ) from None
+        file.truncate(0)
+        print(os.getpid(), file=file, flush=True)
+        self._lock = file
+
+    def release(self) -> None:
+        if self._lock is not None:
+            (self.path / ".lock").unlink(missing_ok=True)
+            self._lock.close()
+            self._lock = None
 
     def checkpoints(self) -> list[Path]:
         """The newest first."""

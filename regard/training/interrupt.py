@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM ask a training to stop at the end of its step; asking twice stops it at once."""
+"""Ctrl-C, SIGTERM and a closed terminal ask a training to stop after its step; asking twice stops it at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ class Interrupt:
 
     def __enter__(self) -> Interrupt:
         if threading.current_thread() is threading.main_thread():
-            for each in (signal.SIGINT, signal.SIGTERM):
+            hangup = [signal.SIGHUP] if hasattr(signal, "SIGHUP") else []
+            for each in (signal.SIGINT, signal.SIGTERM, *hangup):
                 self._before[each] = signal.signal(each, self._ask)
         return self
 

@@ -125,6 +125,7 @@ def train(
     try:
         if ranks.first:
             _check_out(folder, overwrite)
+            folder.hold()
             prepared = _prepare(kind, config, display)
             folder.clear()
             folder.create()
@@ -137,6 +138,7 @@ def train(
         early = "Stopped before the training began: give the same command again"
         raise Interrupted(f"Stopped. Go on: regard train --resume {out}" if begun else early) from None
     finally:
+        folder.release()
         display.close()
         ranks.close()
 
@@ -163,6 +165,7 @@ def resume(out: Path, *, settings: Values | None = None, display: Display | None
     try:
         if ranks.first:
             folder.create()
+            folder.hold()
             if not folder.data.is_dir():  # it was killed before the data was kept
                 _prepare(task_named(config.task), config, display).keep(folder.data)
             if changes:
@@ -174,6 +177,7 @@ def resume(out: Path, *, settings: Values | None = None, display: Display | None
     except KeyboardInterrupt:
         raise Interrupted(f"Stopped. Go on: regard train --resume {folder.path}") from None
     finally:
+        folder.release()
         display.close()
         ranks.close()
 

@@ -97,3 +97,36 @@ def test_labels_are_not_asked_for(tmp_path: Path) -> None:
     path.write_text("text\tsecond\tlabel\na\tb\tc\n", encoding="utf8")
     with pytest.raises(UserError, match="labels are not read here"):
         list(read_texts([str(path)], ["text", "second", "label"], [], BadLines()))
+
+
+def test_a_row_with_more_cells_than_names_is_not_misread(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(
+        'text,label\nGreat movie, loved it,positive\n"Bad, too",negative\nfine,positive,\n', encoding="utf8"
+    )
+    bad = BadLines()
+    found = [(example.text, example.label) for example, _ in read_labelled([str(path)], None, bad)]
+    assert found == [("Bad, too", "negative"), ("fine", "positive")]
+    assert "1 wrong columns (line 2 of a.csv)" in bad.summary()
+
+
+@pytest.mark.parametrize("rows", [20, 3000])
+def test_a_quotation_mark_that_is_never_closed_is_named(tmp_path: Path, rows: int) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("text,label\n" + 'fine 5" screen,yes\n' * 9 + '"oh,yes\n' + "fine,yes\n" * rows, encoding="utf8")
+    with pytest.raises(UserError, match=r"line 11: a quotation mark is opened and not closed"):
+        list(read_labelled([str(path)], None, BadLines()))
+
+
+def test_without_names_the_labels_are_what_has_fewer_values(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("Good\tpositive\nA dull and long film\tnegative\nFine\tpositive\n", encoding="utf8")
+    assert {example.label for example, _ in read_labelled([str(path)], None, BadLines())} == {"positive", "negative"}
+
+
+def test_columns_beyond_a_line_are_bad_lines(tmp_path: Path) -> None:
+    path = tmp_path / "a.conll"
+    path.write_text("cat\tNOUN\nsees\tVERB\n\n", encoding="utf8")
+    bad = BadLines()
+    assert list(read_tagged([str(path)], ["0", "-6"], bad)) == []
+    assert bad.total == 2

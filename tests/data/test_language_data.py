@@ -15,6 +15,7 @@ from regard.data.subwords import Subwords
 from regard.data.tokenizers import Tokenizer
 from regard.errors import UserError
 
+CHARACTERS = TokenizerConfig(kind="char", vocabulary=400)
 TEXT = "It was the best of times, it was the worst of times;  it was\n\nthe age of wisdom. " * 20
 
 
@@ -89,3 +90,45 @@ def test_a_folder_of_texts_and_bad_files(tmp_path: Path) -> None:
     (tmp_path / "empty.txt").write_bytes(b"")
     with pytest.raises(UserError):
         prepared(tmp_path, tmp_path / "empty.txt")
+
+
+@pytest.mark.parametrize("text", ["雪" * 900, "雪\n" * 450])
+def test_a_text_without_spaces_is_cut_too(text: str) -> None:
+    parts = list(pieces([text[place : place + 7] for place in range(0, 900, 7)], 50))
+    assert "".join(parts) == text
+    assert max(map(len, parts)) <= 107
+
+
+def test_of_a_few_files_each_gives_its_last_part(tmp_path: Path) -> None:
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    for number in range(3):
+        lines = [f"file {number} line {line} of the text" for line in range(100)]
+        (texts / f"{number}.txt").write_text("\n".join(lines), encoding="utf8")
+    data = prepare_text(DataConfig(train=[str(texts)]), CHARACTERS, 0.1, tmp_path / "cache", Silent())
+    valid = data.tokenizer.decode(data.valid.ids.tolist())
+    assert all(f"file {number} line 99" in valid for number in range(3))
+    assert "line 50 " not in valid
+    assert "line 99 " not in data.tokenizer.decode(data.train.ids.tolist())
+
+
+def test_of_many_documents_one_at_least_is_held_out(tmp_path: Path) -> None:
+    for seed in range(6):
+        rows = [json.dumps({"text": f"story {seed} number {number}"}) for number in range(12)]
+        (tmp_path / "stories.jsonl").write_text("\n".join(rows), encoding="utf8")
+        files = DataConfig(train=[str(tmp_path / "stories.jsonl")], seed=seed)
+        data = prepare_text(files, CHARACTERS, 0.1, tmp_path / f"cache{seed}", Silent())
+        assert len(data.valid.ids) > 5
+        assert len(data.train.ids) > len(data.valid.ids)
+
+
+def test_test_sets_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "test.txt").write_text(f"the text of {name} " * 40, encoding="utf8")
+    (tmp_path / "train").write_text("all other text " * 100, encoding="utf8")
+    tests = [str(tmp_path / "a/test.txt"), str(tmp_path / "b/test.txt"), str(tmp_path / "train")]
+    files = DataConfig(train=[str(tmp_path / "c/test.txt")], test=tests)
+    data = prepare_text(files, CHARACTERS, 0.1, tmp_path / "cache", Silent())
+    assert set(data.tests) == {"test.txt", "b-test.txt", f"{tmp_path.name}-train"}
+    assert "of c" in data.tokenizer.decode(data.train.ids.tolist())

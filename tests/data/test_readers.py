@@ -306,3 +306,26 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("a\tb\n")
     with pytest.raises(UserError, match=r"a\.md: a plain text among tables"):
         list(read_pairs([tmp_path / "a.md", tmp_path / "a.tsv"]))
+
+
+@pytest.mark.parametrize("header", ["id\ten\tfr", "source\ttarget", "en\tfr"])
+def test_names_of_a_tsv_are_no_pair(tmp_path: Path, header: str) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text(f"{header}\n" + ("7\t" if "id" in header else "") + "the cat\tle chat\n", encoding="utf8")
+    assert list(read_pairs([path])) == [Pair("the cat", "le chat")]
+
+
+def test_numbered_lines_are_not_taken_for_sources(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("1\tthe cat\tle chat\n2\tthe dog\tle chien\n", encoding="utf8")
+    with pytest.raises(UserError, match=r"3 columns without names.*--columns 1,2"):
+        list(read_pairs([path]))
+    assert list(read_pairs([path], columns=["1", "2"]))[1] == Pair("the dog", "le chien")
+
+
+def test_a_csv_row_with_too_many_cells_is_a_bad_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('en,fr\nHello, world,Bonjour, le monde\n"Hello, you","Bonjour, toi"\n', encoding="utf8")
+    bad = BadLines()
+    assert list(read_pairs([path], bad=bad)) == [Pair("Hello, you", "Bonjour, toi")]
+    assert bad.total == 1

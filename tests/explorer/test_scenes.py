@@ -309,6 +309,17 @@ def test_every_reader_answers(
         assert scene.output in scene.axes("encoder.0.self")[0].tokens
 
 
+def test_an_encoder_that_fills_masks_is_shown(tmp_path: Path) -> None:
+    from regard.training.start import train
+
+    (tmp_path / "text.txt").write_text("the cat sees a dog\nthe dog sees a cat\n\n" * 40, encoding="utf8")
+    shape = {"model.layers": 1, "model.width": 16, "model.inner": 16, "model.heads": 2, "tokenizer.vocabulary": 60}
+    settings = {**shape, "train.steps": 1, "train.device": "cpu", "options.block": 16}
+    train("masked", [str(tmp_path / "text.txt")], out=tmp_path / "run", settings=settings)
+    subject = open_run(tmp_path / "run")
+    assert subject.look(Wish(subject.examples[0])).answers
+
+
 def test_a_pair_is_two_texts(classifier_run: Path) -> None:
     (queries, _) = open_run(classifier_run).look(Wish("the cat ||| is dull")).axes("encoder.0.self")
     assert queries.tokens.count("[SEP]") == 2

@@ -73,6 +73,7 @@ def test_a_token_opens_the_page(transformer_run: Path) -> None:
         assert refused[0] == 401
         assert "open the whole address" in error(refused)
         assert ask(address, "/?token=wrong")[0] == 401
+        assert ask(address, "/?token=%C3%A9")[0] == 401
         status, _, headers = ask(address, "/?token=secret")
         assert status == 307
         cookie = headers["set-cookie"]
@@ -94,6 +95,7 @@ def test_a_token_opens_the_page(transformer_run: Path) -> None:
         ("/api/look", {"text": "one", "checkpoint": "3"}, 400, r"is not kept any more (kept: 75, 150)"),
         ("/api/matrix", {"text": "one", "site": "decoder.9.cross"}, 400, "this model has no such attention"),
         ("/api/matrix", {"text": "one", "site": "decoder.0.cross", "head": "x"}, 400, "must be a number, 'mean'"),
+        ("/api/look", {"text": "one", "forced": [99999]}, 400, "forced = 99999: no such token"),
         ("/api/look", b"not json", 422, "The request is not valid JSON"),
     ],
 )

@@ -1,6 +1,7 @@
 """A run that was killed at any moment and resumed is the same run, to the bit."""
 
 import json
+import os
 import random
 import re
 import signal
@@ -132,7 +133,7 @@ def test_a_full_disk_is_said_and_what_was_saved_stays(
     assert [path.name for path in (tmp_path / "training").iterdir()] == ["step-000000001.safetensors"]
 
 
-@pytest.mark.parametrize("sign", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("sign", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_signal_saves_and_says_how_to_go_on(pairs_file: Path, tmp_path: Path, sign: str) -> None:
     out = tmp_path / "run"
     settings = {**SMALL, "train.steps": 100_000, "train.patience": 0, "train.checkpoint_every": 50_000}
@@ -177,6 +178,21 @@ def test_other_settings_neither_reopen_a_run_nor_go_unchecked(pairs_file: Path, 
     assert (tmp_path / "run" / "scores.json").is_file()
     with pytest.raises(UserError, match=r"train\.freeze: is for encoders"):
         resume(tmp_path / "run", settings={"train.freeze": 1})
+
+
+def test_two_processes_do_not_train_one_run(pairs_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    train("translate", [str(pairs_file)], out=out, model="transformer-tiny", settings={**SMALL, "train.steps": 20})
+    other = RunFolder(out)
+    other.hold()
+    with pytest.raises(UserError, match=rf"is being trained by another process \({os.getpid()}\)"):
+        resume(out, settings={"train.steps": 40})
+    with pytest.raises(UserError, match="is being trained by another process"):
+        train("translate", [str(pairs_file)], out=out, settings=SMALL, overwrite=True)
+    assert RunFolder(out).model.is_file()
+    other.release()
+    resume(out, settings={"train.steps": 40})
+    assert not (out / ".lock").exists()
 
 
 def test_a_folder_of_ones_own_is_no_run(tmp_path: Path) -> None:
