@@ -26,9 +26,10 @@ from regard.tasks import task_named
 from regard.tasks.answer import Answerer, Found
 from regard.tasks.base import Predictor as Scored
 from regard.tasks.choose import Chooser, Chosen
-from regard.tasks.classify import Classified, Classifier
+from regard.tasks.classify import Classifier
 from regard.tasks.filler import Filled, Filler
 from regard.tasks.generator import Continuation, Generator
+from regard.tasks.image_classifier import Classification, ImageClassifier
 from regard.tasks.reading import Pooling, Reader
 from regard.tasks.saved import Saved
 from regard.tasks.summarize import Summarizer
@@ -90,7 +91,7 @@ class Run:
         self, texts: Sequence[str] | str, search: SearchConfig | None = None, ask: str | None = None
     ) -> list[Translation]:
         """Summarise one text or several; each result has `.text`, `.score` and `.attention`."""
-        return list(self.summarizer.summarize([texts] if isinstance(texts, str) else texts, search, ask=ask))
+        return list(self.summarizer.summarize(_several(texts), search, ask=ask))
 
     def translate(
         self,
@@ -100,7 +101,7 @@ class Run:
         ask: str | None = None,
     ) -> list[Translation]:
         """Translate one text or several; each result has `.text`, `.score` and `.attention`."""
-        return list(self.stream([texts] if isinstance(texts, str) else texts, search, prefixes, ask=ask))
+        return list(self.stream(_several(texts), search, prefixes, ask=ask))
 
     def stream(
         self,
@@ -116,29 +117,49 @@ class Run:
         """
         return self.translator.translate(texts, search or self.config.decode, prefixes, window, ask)
 
-    def classify(self, texts: Sequence[str], seconds: Sequence[str] | None = None) -> list[Classified]:
-        """The class of each text, or pair of texts, with probabilities and `.attention`."""
-        return self.asked(Classifier, "classify").classify(texts, seconds)
+    def classify(
+        self, texts: Sequence[str | Path] | str | Path, seconds: Sequence[str] | str | None = None
+    ) -> list[Any]:
+        """The class of each text, or pair of texts, or image file, with probabilities and `.attention`.
 
-    def tag(self, sentences: Sequence[str] | Sequence[list[str]]) -> list[TaggedWords]:
+        Each result is a `Classified`, or of a model of images a `Classification`.
+        """
+        if isinstance(self.predictor, ImageClassifier):
+            return [_seen(one) for one in self.predictor.classify(map(Path, _several(texts)))]
+        others = None if seconds is None else _several(seconds)
+        plain = [str(text) for text in _several(texts)]
+        if others is not None and len(others) != len(plain):
+            raise UserError(f"seconds: {len(others)} beside {len(plain)} texts; give one for each")
+        return self.asked(Classifier, "classify").classify(plain, others)
+
+    def tag(self, sentences: Sequence[str] | Sequence[list[str]] | str) -> list[TaggedWords]:
         """A tag for each word; a sentence that is not divided into words yet is parted around punctuation."""
-        parted = [split_words(one) if isinstance(one, str) else one for one in sentences]
+        parted = [split_words(one) if isinstance(one, str) else one for one in _several(sentences)]
         return self.asked(Tagger, "tag").tag(parted)
 
-    def answer(self, questions: Sequence[str], contexts: Sequence[str]) -> list[Found]:
-        """The part of each context that answers the question, with its place and `.attention`."""
-        return self.asked(Answerer, "answer").answer(questions, contexts)
+    def answer(self, questions: Sequence[str] | str, contexts: Sequence[str] | str) -> list[Found]:
+        """The part of each context that answers the question, with its place and `.attention`; one context may be for
+        all questions."""
+        asked = _several(questions)
+        read = [contexts] * len(asked) if isinstance(contexts, str) else contexts
+        if len(read) != len(asked):
+            raise UserError(f"contexts: {len(read)} beside {len(asked)} questions; give one for each, or one for all")
+        return self.asked(Answerer, "answer").answer(asked, read)
 
-    def choose(self, contexts: Sequence[str], choices: Sequence[Sequence[str]]) -> list[Chosen]:
+    def choose(self, contexts: Sequence[str] | str, choices: Sequence[Sequence[str]] | Sequence[str]) -> list[Chosen]:
         """The best of the choices for each situation."""
-        return self.asked(Chooser, "choose").choose(contexts, choices)
+        several = [choices] if isinstance(contexts, str) else choices
+        if any(isinstance(one, str) for one in several) or len(several) != len(_several(contexts)):
+            raise UserError("choices: give a list of texts for each situation: choose([context], [[one, other]])")
+        return self.asked(Chooser, "choose").choose(_several(contexts), cast(Sequence[Sequence[str]], several))
 
-    def fill(self, texts: Sequence[str], top: int = 5) -> list[Filled]:
+    def fill(self, texts: Sequence[str] | str, top: int = 5) -> list[Filled]:
         """The likeliest words in place of each mask."""
-        return self.asked(Filler, "fill masks").fill(texts, top)
+        return self.asked(Filler, "fill masks").fill(_several(texts), top)
 
-    def embed(self, texts: Sequence[str], pooling: str = "mean", layers: str = "last") -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str] | str, pooling: str = "mean", layers: str = "last") -> NDArray[np.float32]:
         """A vector for each text, from a run with any encoder; see `Reader.vectors`."""
+        texts = _several(texts)
         if pooling not in get_args(Pooling):
             raise UserError(f"pooling = {pooling!r}: unknown{nearest(pooling, get_args(Pooling))}")
         if layers not in get_args(Features):
@@ -160,8 +181,7 @@ class Run:
         choices: Sequence[str] = (),
     ) -> list[Continuation]:
         """Continue one prompt or several; each result has `.text`, `.score` and `.attention`."""
-        several = [prompts] if isinstance(prompts, str) else prompts
-        return self.generator.generate(several, search or self.config.decode, stop, choices)
+        return self.generator.generate(_several(prompts), search or self.config.decode, stop, choices)
 
     def score(self, *files: str | Path) -> dict[str, dict[str, Any]]:
         """The scores of any task, by set: on files, or on what the run held out."""
@@ -195,6 +215,8 @@ class Run:
         ask: str | None = None,
     ) -> tuple[Scores, list[Translation]]:
         """Scores on pairs, or on a file of them, and the translations that were scored."""
+        if self.config.task != "translate":
+            raise UserError(f"{self.folder.path}: a run of the task {self.config.task!r} is scored by run.score(file)")
         if isinstance(pairs, str | Path):
             pairs = self.read([str(pairs)])
         translator = self.translator if ask is None else self.translator.asking(ask)
@@ -223,3 +245,14 @@ class Run:
             raise UserError(f"{self.folder.path}: has no scores yet; they are computed when the training ends")
         scores: dict[str, Any] = json.loads(self.folder.scores.read_text(encoding="utf8"))
         return scores
+
+
+def _several(given: Sequence[Any] | str | Path) -> Sequence[Any]:
+    """One text is one, and not its letters."""
+    return [given] if isinstance(given, str | Path) else given
+
+
+def _seen(found: Classification | UserError) -> Classification:
+    if isinstance(found, UserError):
+        raise found
+    return found

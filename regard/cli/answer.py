@@ -56,7 +56,7 @@ def answer(
                     "start": found.start,
                     "probability": found.probability,
                 }
-                plain = found.text or "(no answer in this text)"
+                plain = " ".join(found.text.split()) or "(no answer in this text)"
                 print(json.dumps(row, ensure_ascii=False) if as_json else plain, file=file, flush=True)
                 if picture.wanted(number):
                     picture.draw(found.attention, number)

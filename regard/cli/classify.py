@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from regard.cli.inputs import are_tables, files_of, say_bad, windows, windows_of
 
+if TYPE_CHECKING:
+    from regard.tasks.classify import Classified
+
 
 def classify(
     run: Annotated[Path, typer.Argument(help="The folder of a trained run, or a Hugging Face folder.")],
-    text: Annotated[
+    texts: Annotated[
         list[str] | None,
         typer.Argument(
             help="Texts; or text files, or tables as in training; without either, standard input. Of a model of "
@@ -46,7 +49,7 @@ def classify(
     from regard.tasks.image_classifier import ImageClassifier
 
     opened = Run.load(run, device)
-    given = text or []
+    given = texts or []
     if isinstance(opened.predictor, ImageClassifier):
         classify_images(
             opened.predictor, given, out=out, attention=attention, site=site, head=head, grid=grid, as_json=as_json
@@ -63,14 +66,30 @@ def classify(
         asked = ([(one, None) for one in window] for window in windows_of(files, given))
     with output(out, files) as file:
         for pairs in asked:
-            seconds = [other for _, beside in pairs if (other := second or beside) is not None]
-            for one in opened.classify([one for one, _ in pairs], seconds or None):
+            full = [(one, second or beside) for one, beside in pairs if one]
+            seconds = [other for _, other in full if other is not None]
+            found = iter(opened.classify([one for one, _ in full], seconds or None) if full else [])
+            for text, _ in pairs:
                 number += 1
-                answer = one.probabilities.get(one.label)
-                shown = {"text": one.text, **({} if one.second is None else {"second": one.second})}
-                row = {**shown, "label": one.label, "probabilities": one.probabilities, "number": one.number}
-                plain = [one.label, *([] if answer is None else [f"{answer:.3f}"]), *shown.values()]
-                print(json.dumps(row, ensure_ascii=False) if as_json else "\t".join(plain), file=file, flush=True)
-                if picture.wanted(number):
+                one = next(found) if text else None
+                print(_row(one) if as_json else _line(one), file=file, flush=True)
+                if one is not None and picture.wanted(number):
                     picture.draw(one.attention, number)
     say_bad(bad)
+
+
+def _row(one: Classified | None) -> str:
+    """As JSON. An empty text has no class: a line without an answer stands for a line without a text."""
+    if one is None:
+        return json.dumps({"text": "", "label": None, "probabilities": {}, "number": None})
+    texts = {"text": one.text, **({} if one.second is None else {"second": one.second})}
+    row = {**texts, "label": one.label, "probabilities": one.probabilities, "number": one.number}
+    return json.dumps(row, ensure_ascii=False)
+
+
+def _line(one: Classified | None) -> str:
+    if one is None:
+        return ""
+    chance = one.probabilities.get(one.label)
+    cells = [one.label, None if chance is None else f"{chance:.3f}", one.text, one.second]
+    return "\t".join(" ".join(cell.split()) for cell in cells if cell is not None)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.inputs import files_of, lines_of
+from regard.cli.inputs import files_of, say_bad, sources_of
 from regard.errors import UserError
 
 
@@ -15,8 +15,9 @@ def embed(
     run: Annotated[Path, typer.Argument(help="The folder of a run with an encoder, or a Hugging Face folder.")],
     text: Annotated[
         list[str] | None,
-        typer.Argument(help="Texts, or one text file; without either, standard input.", show_default=False),
+        typer.Argument(help="Texts; or text files, or tables; without either, standard input.", show_default=False),
     ] = None,
+    columns: Annotated[str | None, typer.Option(help="Of tables: the column of the texts.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the vectors here (.npy); row n is line n.")] = None,
     pooling: Annotated[str, typer.Option(help="mean of the tokens, first token, or the model's summary.")] = "mean",
     layers: Annotated[str, typer.Option(help="last, sum-last-four or concat-last-four.")] = "last",
@@ -26,13 +27,16 @@ def embed(
     """Turn texts into vectors; without --out, show how alike the texts are (cosine)."""
     import numpy as np
 
+    from regard.data.badlines import BadLines
     from regard.run import Run
 
     if out is not None and out.suffix != ".npy":
         raise UserError(f"--out {out}: vectors are written as NumPy's .npy (try {out.with_suffix('.npy')})")
     opened = Run.load(run, device)
     given = text or []
-    texts = [line.strip() for line in lines_of(files_of(given), given)]
+    bad = BadLines()
+    texts = [line.strip() for line in sources_of(files_of(given), given, columns, opened.config.data.columns, bad)]
+    say_bad(bad)
     vectors = opened.embed(texts, pooling, layers)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit = vectors / np.maximum(lengths, 1e-12)

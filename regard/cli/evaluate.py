@@ -171,6 +171,8 @@ def _sets(run: Run, files: list[str], columns: str | None) -> Mapping[str, Seque
     for name, examples in sets.items():
         if not len(examples):
             raise UserError(f"{name}: no usable example in it, so there is nothing to score")
+        if sys.stderr.isatty():
+            print(f"Scoring {len(examples):,} of {name} ...", file=sys.stderr)
     return sets
 
 

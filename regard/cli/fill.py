@@ -34,7 +34,7 @@ def fill(
     picture = Picture(attention, site, grid=grid, single=not files and len(given) == 1)
     number = 0
     for window in windows_of(files, given):
-        for found in opened.fill(window, top):
+        for found in opened.fill([one for one in window if one], top):
             number += 1
             masks = [[(guess.word, guess.probability) for guess in guesses] for guesses in found.masks]
             if as_json:

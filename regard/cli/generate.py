@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from regard.cli.inputs import is_file, lines_of
+
 if TYPE_CHECKING:
     from regard.config import SearchConfig
     from regard.tasks.generator import Generator
@@ -18,7 +20,9 @@ def generate(
     run: Annotated[Path, typer.Argument(help="The folder of a trained run, or of a Hugging Face model.")],
     prompt: Annotated[
         str | None,
-        typer.Argument(help="How the text begins; without it, a prompt to go on with, again and again."),
+        typer.Argument(
+            help="How the text begins, or a file that has it; without it, a prompt to go on with, again and again."
+        ),
     ] = None,
     tokens: Annotated[int | None, typer.Option(help="Most new tokens (200).", show_default=False)] = None,
     method: Annotated[str | None, typer.Option(help="sample, greedy or beam.")] = None,
@@ -64,10 +68,14 @@ def generate(
     given = {name: value for name, value in wishes.items() if value is not None}
     search = validated(SearchConfig, {**opened.config.decode.model_dump(), **given}, "decode.")
     plain = samples == 1 and not (choice or as_json or attention)
-    if prompt is None and plain:
+    if prompt is None and plain and sys.stdin.isatty():
         _converse(generator, search, stop or [])
         return
-    prompt = sys.stdin.read().removesuffix("\n") if prompt is None else prompt
+    if prompt is None or prompt == "-":
+        prompt = sys.stdin.read()
+    elif is_file(Path(prompt)):
+        prompt = "\n".join(lines_of([Path(prompt)], []))
+    prompt = prompt.removesuffix("\n")
     if len(generator.encode(prompt)) >= generator.context:
         print(f"warning: the prompt is longer than the context of {generator.context} tokens; "
               "only its end is read", file=sys.stderr)  # fmt: skip
@@ -95,8 +103,7 @@ def _write(generator: Generator, prompt: str, search: SearchConfig, stop: list[s
 
 def _converse(generator: Generator, search: SearchConfig, stop: list[str]) -> None:
     """Prompts from the terminal, each read after all that was said before."""
-    if sys.stdin.isatty():
-        print("Type, press Enter, and the model goes on (an empty line begins anew, Ctrl-D ends):", file=sys.stderr)
+    print("Type, press Enter, and the model goes on (an empty line begins anew, Ctrl-D ends):", file=sys.stderr)
     said = ""
     for number, line in enumerate(sys.stdin):
         text = line.rstrip("\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -21,7 +21,7 @@ WINDOW = 256
 def files_of(text: list[str]) -> list[Path]:
     """The arguments as files, if they are; what only looks like one is said, not read as a text."""
     paths = [Path(one) for one in text]
-    if paths and all(map(_is_file, paths)):
+    if paths and all(map(is_file, paths)):
         return paths
     for one in text:
         if re.fullmatch(r"\S*(/\S+|\w\.(txt|tsv|csv|jsonl?|gz|[a-z]{2}))", one):
@@ -29,7 +29,8 @@ def files_of(text: list[str]) -> list[Path]:
     return []
 
 
-def _is_file(path: Path) -> bool:
+def is_file(path: Path) -> bool:
+    """Whether there is such a file."""
     try:
         return path.is_file()
     except OSError:  # a sentence can be too long to be a file name
@@ -55,10 +56,9 @@ def lines_of(files: list[Path], text: list[str]) -> Iterator[str]:
 
 
 def windows_of(files: list[Path], text: list[str]) -> Iterator[list[str]]:
-    """The texts of `lines_of` a few at a time, one at a time for a person who types; empty ones are left out."""
-    stripped = (line.strip() for line in lines_of(files, text))
+    """The texts of `lines_of` a few at a time, one at a time for a person who types."""
     typed = not text and sys.stdin.isatty()
-    return windows((one for one in stripped if one), 1 if typed else WINDOW)
+    return windows((line.strip() for line in lines_of(files, text)), 1 if typed else WINDOW)
 
 
 def windows(items: Iterable[T], size: int = WINDOW) -> Iterator[list[T]]:
@@ -70,7 +70,25 @@ def windows(items: Iterable[T], size: int = WINDOW) -> Iterator[list[T]]:
 
 def are_tables(files: list[Path]) -> bool:
     """Whether files have columns (.tsv, .csv, .jsonl, .parquet), and not a text a line."""
-    return bool(files) and all(format_of(path) != "text" for path in files)
+    return bool(files) and all(map(_is_table, files))
+
+
+def _is_table(path: Path) -> bool:
+    kind = format_of(path)
+    return kind != "text" and (kind != "tsv" or b"\t" in next(lines(path), b""))
+
+
+def sources_of(
+    files: list[Path], text: list[str], columns: str | None, learned: Sequence[str] | None, bad: BadLines
+) -> Iterator[str]:
+    """As `lines_of`; of tables the texts of one column, by name, or as in the table that was learned."""
+    if not are_tables(files):
+        if columns:
+            raise UserError(f"--columns {columns}: is for tables (.tsv, .csv, .jsonl, .parquet)")
+        return lines_of(files, text)
+    from regard.data.asked import read_sources
+
+    return read_sources(list(map(str, files)), columns.split(",") if columns else [], learned or [], bad)
 
 
 def say_bad(bad: BadLines) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich import box
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from regard.training.folder import RunFolder, read_run_config
@@ -20,6 +21,26 @@ _COLUMNS = {
     "perplexity": ("perpl.", "{:.2f}"),
     "token_accuracy": ("tokens", "{:.1f}%"),
 }
+
+
+def show_table(table: Table) -> None:
+    """Never cut: what is too wide for a terminal is turned on its side; a file has no width."""
+    console = Console()
+    needed = Measurement.get(console, console.options.update(max_width=10_000), table).maximum
+    if console.is_terminal and needed > console.width:
+        console.print(_turned(table))
+    else:
+        Console(width=max(needed, console.width)).print(table)
+
+
+def _turned(table: Table) -> Table:
+    turned = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    cells = [[column.header, *column.cells] for column in table.columns]
+    for title in cells[0]:
+        turned.add_column(str(title), justify="left" if title == cells[0][0] else "right", overflow="fold")
+    for name, *values in cells[1:]:
+        turned.add_row(str(name), *map(str, values))
+    return turned
 
 
 def score_table(scores: Mapping[str, Mapping[str, Any]]) -> Table:
@@ -73,12 +94,11 @@ def print_task_scores(scores: Mapping[str, Mapping[str, Any]]) -> None:
         table.add_column(name.replace("_", " "), justify="right")
     for name, row in scores.items():
         table.add_row(name, *(_number(row[key]) if key in row else "" for key in numbers))
-    console = Console()
-    console.print(table)
+    show_table(table)
     for name, row in scores.items():
         for title, inner in row.items():
             if isinstance(inner, dict) and inner and all(isinstance(line, dict) for line in inner.values()):
-                console.print(_inner_table(f"{name}: {title.replace('_', ' ')}", inner))
+                show_table(_inner_table(f"{name}: {title.replace('_', ' ')}", inner))
 
 
 def _inner_table(title: str, rows: Mapping[str, Mapping[str, Any]]) -> Table:
@@ -101,10 +121,9 @@ def _number(value: object) -> str:
 
 
 def print_scores(scores: Mapping[str, Mapping[str, Any]]) -> None:
-    console = Console()
-    console.print(score_table(scores))
+    show_table(score_table(scores))
     for name, signature in next(iter(scores.values()))["signatures"].items():
-        console.print(f"{name}: {signature}", style="dim", highlight=False, soft_wrap=True)
+        Console().print(f"{name}: {signature}", style="dim", highlight=False, soft_wrap=True)
 
 
 def print_lengths(scores: Mapping[str, Mapping[str, Any]]) -> None:
@@ -115,4 +134,4 @@ def print_lengths(scores: Mapping[str, Mapping[str, Any]]) -> None:
     for name, row in scores.items():
         for words, part in row["by_length"].items():
             table.add_row(name, words, f"{part['pairs']:,}", f"{part['bleu']:.1f}")
-    Console().print(table)
+    show_table(table)

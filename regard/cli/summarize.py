@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.inputs import files_of, lines_of
+from regard.cli.inputs import are_tables, files_of, lines_of, say_bad, sources_of
 from regard.errors import UserError
 
 
@@ -17,10 +17,13 @@ def summarize(
     run: Annotated[Path, typer.Argument(help="The folder of a trained run, or a Hugging Face folder.")],
     text: Annotated[
         list[str] | None,
-        typer.Argument(help="Texts, or text files: one text each; without either, standard input.", show_default=False),
+        typer.Argument(
+            help="Texts; or text files, one text each, or tables; without either, standard input.", show_default=False
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write to this file instead.", show_default=False)] = None,
     lines: Annotated[bool, typer.Option("--lines", help="Every line of the files is a text.")] = False,
+    columns: Annotated[str | None, typer.Option(help="Of tables: the column of the texts.")] = None,
     attention: Annotated[Path | None, typer.Option(help="Draw attention: .svg, .png, .pdf; or .json.")] = None,
     grid: Annotated[bool, typer.Option("--grid", help="Draw all layers and heads.")] = False,
     beam: Annotated[int | None, typer.Option(help="Width of the beam; 1 = greedy.")] = None,
@@ -37,6 +40,7 @@ def summarize(
     from regard.cli.output import output
     from regard.cli.pictures import Picture
     from regard.config import SearchConfig, validated
+    from regard.data.badlines import BadLines
     from regard.run import Run
 
     opened = Run.load(run, device, "int8" if int8 else "float32")
@@ -47,10 +51,13 @@ def summarize(
     given = {name: value for name, value in wishes.items() if value is not None}
     search = validated(SearchConfig, {**opened.config.decode.model_dump(), **given}, "decode.")
     files = files_of(text or [])
+    bad, tables = BadLines(), are_tables(files)
     texts = map(_read, files) if files and not lines else lines_of(files, text or [])
+    if tables or columns:
+        texts = sources_of(files, text or [], columns, opened.config.data.columns, bad)
     if not text and not lines and not sys.stdin.isatty():
         texts = iter(["".join(texts)])  # as a file would be: one text
-    picture = Picture(attention, grid=grid, single=not lines and len(text or []) == 1)
+    picture = Picture(attention, grid=grid, single=not lines and not tables and len(text or []) == 1)
     with output(out, files) as file:
         for number, result in enumerate(opened.summarizer.summarize(texts, search, ask=ask), start=1):
             if result.truncated:
@@ -59,6 +66,7 @@ def summarize(
             print(json.dumps(row, ensure_ascii=False) if as_json else result.text, file=file, flush=True)
             if result.target_ids and picture.wanted(number):
                 picture.draw(result.attention, number)
+    say_bad(bad)
 
 
 def _read(path: Path) -> str:

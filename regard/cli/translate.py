@@ -9,16 +9,17 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.inputs import files_of, lines_of
+from regard.cli.inputs import files_of, say_bad, sources_of
 
 
 def translate(
     run: Annotated[Path, typer.Argument(help="The folder of a trained run, or a Hugging Face folder.")],
     text: Annotated[
         list[str] | None,
-        typer.Argument(help="Sentences, or one text file; without either, standard input.", show_default=False),
+        typer.Argument(help="Sentences; or text files, or tables; without either, standard input.", show_default=False),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write to this file instead.", show_default=False)] = None,
+    columns: Annotated[str | None, typer.Option(help="Of tables: the column of the sources.")] = None,
     attention: Annotated[
         Path | None, typer.Option(help="Draw attention: .svg, .png, .pdf; a page: .html; its numbers: .json.")
     ] = None,
@@ -55,6 +56,7 @@ def translate(
     from regard.cli.output import output
     from regard.cli.pictures import Picture
     from regard.config import SearchConfig, validated
+    from regard.data.badlines import BadLines
     from regard.run import Run
 
     opened = Run.load(run, device, "int8" if int8 else "float32")
@@ -63,7 +65,8 @@ def translate(
     given = {name: value for name, value in wishes.items() if value is not None}
     search = validated(SearchConfig, {**opened.config.decode.model_dump(), **given}, "decode.")
     files = files_of(text or [])
-    lines = lines_of(files, text or [])
+    bad = BadLines()
+    lines = sources_of(files, text or [], columns, opened.config.data.columns, bad)
     prefixes = None if prefix is None else iter(lambda: prefix, None)
     waiting = not text and sys.stdin.isatty()
     picture = Picture(attention, site, head, grid, subwords, single=not files and len(text or []) == 1)
@@ -77,3 +80,4 @@ def translate(
                 print(json.dumps(record, ensure_ascii=False) if as_json else one.text, file=file, flush=True)
             if result.target_ids and picture.wanted(number):
                 picture.draw(result.attention, number)
+    say_bad(bad)

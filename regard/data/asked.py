@@ -6,8 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from regard.data.badlines import BadLines, Location
 from regard.data.labelled import SECONDS, SITUATIONS, TEXTS, situation
+from regard.data.readers import LANGUAGES, is_language, unfold
 from regard.data.tables import Row, pick, read_table
 from regard.errors import UserError
+
+_SOURCES = ("source", "src", "article", "document", "dialogue", *TEXTS)
 
 
 def read_texts(
@@ -38,6 +41,40 @@ def _columns(row: Row, columns: Sequence[str], learned: Sequence[str], where: Lo
         return list(names.values())
     first = pick(row, TEXTS, "text", where)
     return [first, *[names[name] for name in SECONDS if name in names][:1]]
+
+
+def read_sources(files: Sequence[str], columns: Sequence[str], learned: Sequence[str], bad: BadLines) -> Iterator[str]:
+    """The texts of tables that are to be translated, summarised or turned into vectors: one column, chosen as in
+    `read_texts`; or the first that is called after a language; or the first, where none has a name."""
+    chosen = ""
+    for row, where in read_table(files, [*columns, *learned, *_SOURCES, *LANGUAGES], bad):
+        sides = unfold(row)
+        if chosen not in sides:
+            chosen = _source(sides, columns, learned, where)
+        given = sides.get(chosen)
+        text = " ".join(str(given if not isinstance(given, list) else " ".join(map(str, given))).split())
+        if given and text:
+            yield text
+        else:
+            bad.add("empty", where, str(row))
+
+
+def _source(row: Row, columns: Sequence[str], learned: Sequence[str], where: Location) -> str:
+    if columns:
+        return pick(row, columns[:1], f"name {columns[0]!r}", where)
+    if learned and learned[0] in row:
+        return learned[0]
+    names = {str(name).lower(): str(name) for name in row}
+    if known := [names[name] for name in _SOURCES if name in names]:
+        return known[0]
+    languages = [name for plain, name in names.items() if is_language(plain)]
+    if len(languages) > 2:  # beside two languages, "id" is a number and not Indonesian
+        languages = [name for name in languages if name.lower() != "id"]
+    if languages:
+        return languages[0]
+    if all(name.isdecimal() for name in names):
+        return next(iter(names.values()))
+    return pick(row, _SOURCES, "text", where)
 
 
 def read_situations(files: Sequence[str], bad: BadLines) -> Iterator[tuple[str, list[str]]]:

@@ -16,14 +16,17 @@ from regard.data.pairs import Alignment, Pair
 from regard.data.tables import csv_cells, decoded, json_lines, no_text
 from regard.errors import UserError
 
-__all__ = ["BadLines", "Location", "read_located", "read_pairs"]
-
 _KNOWN = (("source", "target"), ("src", "tgt"))
-_LANGUAGES = re.compile(
-    "(af|am|ar|az|be|bg|bn|br|bs|ca|cs|cy|da|de|el|en|eo|es|et|eu|fa|fi|fr|fy|ga|gd|gl|gu|ha|he|hi|hr|hu|hy|id|ig|is|it"
-    "|ja|ka|kk|km|kn|ko|ku|ky|la|lb|lo|lt|lv|mg|mk|ml|mn|mr|ms|mt|my|nb|ne|nl|nn|no|oc|or|pa|pl|ps|pt|ro|ru|rw|sa|sd|si"
-    "|sk|sl|so|sq|sr|su|sv|sw|ta|te|tg|th|tk|tl|tr|tt|ug|uk|ur|uz|vi|wo|xh|yi|yo|zh|zu)([-_][a-z]{2,4})?"
-)
+LANGUAGES = (
+    "af", "am", "ar", "az", "be", "bg", "bn", "br", "bs", "ca", "cs", "cy", "da", "de", "el", "en", "eo",
+    "es", "et", "eu", "fa", "fi", "fr", "fy", "ga", "gd", "gl", "gu", "ha", "he", "hi", "hr", "hu", "hy",
+    "id", "ig", "is", "it", "ja", "ka", "kk", "km", "kn", "ko", "ku", "ky", "la", "lb", "lo", "lt", "lv",
+    "mg", "mk", "ml", "mn", "mr", "ms", "mt", "my", "nb", "ne", "nl", "nn", "no", "oc", "or", "pa", "pl",
+    "ps", "pt", "ro", "ru", "rw", "sa", "sd", "si", "sk", "sl", "so", "sq", "sr", "su", "sv", "sw", "ta",
+    "te", "tg", "th", "tk", "tl", "tr", "tt", "ug", "uk", "ur", "uz", "vi", "wo", "xh", "yi", "yo", "zh",
+    "zu",
+)  # fmt: skip
+_LANGUAGES = re.compile(f"({'|'.join(LANGUAGES)})([-_][a-z]{{2,4}})?")
 _PHARAOH = re.compile(r"\d+-\d+(?: +\d+-\d+)*")
 Row = tuple[Any, Any, Any, int]
 """Source, target, alignment or None, and the line."""
@@ -169,7 +172,7 @@ def _csv(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterator[R
 def _jsonl(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterator[Row]:
     chosen: tuple[str, str] | None = None
     for record, where in json_lines(path, bad):
-        sides = _unfold(record)
+        sides = unfold(record)
         if chosen is None:
             names = [name for name, value in sides.items() if columns is not None or isinstance(value, str)]
             one, other = _choose(names, columns, path)
@@ -215,20 +218,20 @@ def _is_text(kind: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def _unfold(record: dict[str, Any]) -> dict[str, Any]:
+def unfold(record: dict[str, Any]) -> dict[str, Any]:
     """`{"translation": {"en": …, "fr": …}}`, the layout of Hugging Face data sets, is its inside."""
     inside = record.get("translation")
     sides = inside if isinstance(inside, dict) else record
     return {name: value for name, value in sides.items() if name != "alignment"}
 
 
-def _is_language(name: str) -> bool:
+def is_language(name: str) -> bool:
     return _LANGUAGES.fullmatch(name) is not None
 
 
 def _has_header(cells: list[str]) -> bool:
     names = {cell.strip().lower() for cell in cells}
-    return any(names.issuperset(known) for known in _KNOWN) or sum(map(_is_language, names)) > 1
+    return any(names.issuperset(known) for known in _KNOWN) or sum(map(is_language, names)) > 1
 
 
 def _choose(names: list[str], columns: Sequence[str] | None, path: Path) -> tuple[int, int]:
@@ -250,7 +253,7 @@ def _choose(names: list[str], columns: Sequence[str] | None, path: Path) -> tupl
     for one, other in _KNOWN:
         if one in plain and other in plain:
             return plain.index(one), plain.index(other)
-    languages = [number for number, name in enumerate(plain) if _is_language(name)]
+    languages = [number for number, name in enumerate(plain) if is_language(name)]
     if len(languages) == 3:  # beside two languages, "id" is a number and not Indonesian
         languages = [number for number in languages if plain[number] != "id"]
     if len(languages) == 2:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.data.asked import read_texts
+from regard.data.asked import read_sources, read_texts
 from regard.data.badlines import BadLines
 from regard.data.labelled import read_choices, read_labelled, read_questions, read_tagged
 from regard.errors import UserError
@@ -90,6 +90,24 @@ def test_texts_without_labels_are_found_in_tables(
     path = tmp_path / "a.tsv"
     path.write_text(table, encoding="utf8")
     assert list(read_texts([str(path)], columns, learned, BadLines())) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "columns", "learned", "expected"),
+    [
+        ("a.csv", "id,en,fr\n1,the cat,le chat\n", [], [], "the cat"),
+        ("a.tsv", "the cat\tle chat\n", [], [], "the cat"),
+        ("a.csv", "a,b\nx,the cat\n", ["b"], [], "the cat"),
+        ("a.csv", "a,b\nx,the cat\n", [], ["b", "a"], "the cat"),
+        ("a.jsonl", '{"translation": {"de": "die Katze", "en": "the cat"}}\n', ["en"], [], "the cat"),
+        ("a.jsonl", '{"title": "t", "source": ["the", "cat"], "target": "c"}\n', [], [], "the cat"),
+    ],
+)
+def test_sources_are_found_in_tables(
+    tmp_path: Path, name: str, table: str, columns: list[str], learned: list[str], expected: str
+) -> None:
+    (tmp_path / name).write_text(table, encoding="utf8")
+    assert list(read_sources([str(tmp_path / name)], columns, learned, BadLines())) == [expected]
 
 
 def test_labels_are_not_asked_for(tmp_path: Path) -> None:

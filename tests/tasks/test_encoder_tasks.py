@@ -220,6 +220,39 @@ def test_a_file_as_in_training_is_answered_row_by_row(run: regard.Run, tmp_path:
     assert len(rows) == 160
 
 
+def test_one_text_is_not_its_letters(run: regard.Run) -> None:
+    text = "The cat number 3 was lovely."
+    if run.config.task == "classify":
+        assert run.classify(text)[0].label == run.classify([text])[0].label
+        with pytest.raises(UserError, match="seconds: 2 beside 1 texts"):
+            run.classify(text, ["a", "b"])
+    elif run.config.task == "tag":
+        assert run.tag(text)[0].tags == run.tag([text])[0].tags
+    elif run.config.task == "answer":
+        assert [one.text for one in run.answer(["Who?"] * 2, text)] == [run.answer("Who?", text)[0].text] * 2
+        with pytest.raises(UserError, match="contexts: 1 beside 2 questions"):
+            run.answer(["Who?", "What?"], [text])
+    else:
+        assert run.choose(text, ["one", "two"])[0].text == run.choose([text], [["one", "two"]])[0].text
+        with pytest.raises(UserError, match="a list of texts for each situation"):
+            run.choose([text], ["one", "two"])
+    np.testing.assert_array_equal(run.embed(text), run.embed([text]))
+    with pytest.raises(UserError, match=r"is scored by run\.score"):
+        run.evaluate("a.tsv")
+
+
+def test_an_empty_line_has_an_empty_answer(run: regard.Run, tmp_path: Path) -> None:
+    """As many lines out as in: what is written beside a file stays beside it."""
+    if run.config.task != "classify":
+        pytest.skip("the tags of a sentence are several lines")
+    path = tmp_path / "texts.txt"
+    path.write_text("The cat was lovely.\n\nThe dog was awful.\n", encoding="utf8")
+    lines = CliRunner().invoke(app, ["classify", str(run.folder.path), str(path)]).stdout.split("\n")
+    assert [bool(line) for line in lines] == [True, False, True, False]
+    rows = CliRunner().invoke(app, ["classify", str(run.folder.path), str(path), "--json"]).stdout.splitlines()
+    assert [json.loads(row)["label"] is None for row in rows] == [False, True, False]
+
+
 def test_rare_classes_can_weigh_more_and_another_score_can_decide(tmp_path: Path) -> None:
     rows = [f"text number {number}\t{'rare' if number % 4 == 0 else 'common'}" for number in range(400)]
     path = tmp_path / "a.tsv"

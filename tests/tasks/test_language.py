@@ -70,8 +70,11 @@ def test_the_command_line_writes_and_scores(run: Path, text: Path) -> None:
     first = ask("generate", str(run), "the cat", "--tokens", "20", "--temperature", "0.5", "--seed", "4")
     assert first.startswith("the cat")
     assert first == ask("generate", str(run), "the cat", "--tokens", "20", "--temperature", "0.5", "--seed", "4")
-    talk = ask("generate", str(run), "--tokens", "5", input="the cat\nsat on\n")
-    assert len(talk.splitlines()) >= 2
+    piped = ask("generate", str(run), "--tokens", "5", "--seed", "3", input="the cat\nsat on\n")
+    assert piped.startswith("the cat\nsat on"), "all of it is one prompt, as a file would be"
+    file = text.with_name("prompt.txt")
+    file.write_text("the cat\nsat on\n", encoding="utf8")
+    assert ask("generate", str(run), str(file), "--tokens", "5", "--seed", "3") == piped
     chosen = ask("generate", str(run), "the cat", "--choice", " sat", "--choice", " xxq", "--method", "greedy")
     assert chosen.strip() == "sat"
     chosen = ask("generate", str(run), "--choice", " sat", "--choice", " xxq", "--method", "greedy", input="the cat\n")
