@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from fastapi import FastAPI
 from small_runs import SMALL
 
 LAYERED = {**SMALL, "model.encoder_layers": 2, "model.decoder_layers": 2, "tokenizer.kind": "bpe"}
@@ -92,11 +93,18 @@ def copied(transformer_run: Path, tmp_path: Path) -> Path:
 @contextmanager
 def serving(paths: Sequence[Path], token: str | None = None) -> Iterator[str]:
     """The address of a server for these runs."""
-    import uvicorn
-
     from regard.explorer.server import app
 
-    server = uvicorn.Server(uvicorn.Config(app(paths, token), port=0, log_level="warning"))
+    with running(app(paths, token)) as address:
+        yield address
+
+
+@contextmanager
+def running(api: FastAPI) -> Iterator[str]:
+    """A server in a thread; its address."""
+    import uvicorn
+
+    server = uvicorn.Server(uvicorn.Config(api, port=0, log_level="warning"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:

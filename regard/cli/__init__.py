@@ -20,6 +20,7 @@ from regard.cli import (
     fill,
     generate,
     models,
+    serve,
     summarize,
     tag,
     train,
@@ -50,6 +51,7 @@ app.command("export")(export.export)
 app.command("generate")(generate.generate)
 app.command("evaluate")(evaluate.evaluate)
 app.command("explore")(explore.explore)
+app.command("serve")(serve.serve)
 app.command("corpus")(corpus.corpus)
 app.command("models")(models.models)
 

@@ -49,13 +49,7 @@ def answer(
             answers = opened.answer([one[1] for one in window], [one[2] for one in window])
             for (name, *_), found in zip(window, answers, strict=True):
                 number += 1
-                row = {
-                    **({} if name is None else {"id": name}),
-                    "question": found.question,
-                    "answer": found.text,
-                    "start": found.start,
-                    "probability": found.probability,
-                }
+                row = {**({} if name is None else {"id": name}), **found.row}
                 plain = " ".join(found.text.split()) or "(no answer in this text)"
                 print(json.dumps(row, ensure_ascii=False) if as_json else plain, file=file, flush=True)
                 if picture.wanted(number):

@@ -45,15 +45,14 @@ def choose(
         for window in windows(asked):
             for found in opened.choose([one for one, _ in window], [several for _, several in window]):
                 number += 1
-                print(_row(found) if as_json else _shown(found, alone=not files), file=file, flush=True)
+                print(
+                    json.dumps(found.row, ensure_ascii=False) if as_json else _shown(found, alone=not files),
+                    file=file,
+                    flush=True,
+                )
                 if picture.wanted(number):
                     picture.draw(found.attention, number)
     say_bad(bad)
-
-
-def _row(found: Chosen) -> str:
-    row = {"context": found.context, "number": found.number, "choice": found.text, "probabilities": found.probabilities}
-    return json.dumps(row, ensure_ascii=False)
 
 
 def _shown(found: Chosen, alone: bool) -> str:

@@ -82,9 +82,7 @@ def _row(one: Classified | None) -> str:
     """As JSON. An empty text has no class: a line without an answer stands for a line without a text."""
     if one is None:
         return json.dumps({"text": "", "label": None, "probabilities": {}, "number": None})
-    texts = {"text": one.text, **({} if one.second is None else {"second": one.second})}
-    row = {**texts, "label": one.label, "probabilities": one.probabilities, "number": one.number}
-    return json.dumps(row, ensure_ascii=False)
+    return json.dumps(one.row, ensure_ascii=False)
 
 
 def _line(one: Classified | None) -> str:

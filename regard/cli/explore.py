@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 from typing import Annotated
 
@@ -33,7 +32,8 @@ def explore(
     """
     import torch
 
-    from regard.explorer.server import LOOPBACK, app, new_token
+    from regard.explorer.server import app
+    from regard.serving.guard import LOOPBACK, address_of, listen, new_token
 
     paths = list(runs or [])
     if demo:
@@ -46,9 +46,8 @@ def explore(
     weights = [file for path in paths for file in path.glob("*.safetensors")]
     if sum(file.stat().st_size for file in weights) < SMALL:
         torch.set_num_threads(1)  # more would wait for each other, in the browser's way: 145 ms for a key, not 190
-    with _listen(host, port) as listening:
-        shown = f"[{host}]" if ":" in host else host
-        address = f"http://{shown}:{listening.getsockname()[1]}/" + (f"?token={token}" if token else "")
+    with listen(host, port) as listening:
+        address = address_of(listening, host) + (f"?token={token}" if token else "")
         typer.echo(f"Look: {address}\nCtrl-C ends.")
         if browser:
             import webbrowser
@@ -66,17 +65,3 @@ def _demo() -> Path:
 
         demo(DEMO.name.removeprefix("demo-"), DEMO)
     return DEMO
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    """Bound before anything is said, so that the address printed is the one that answers."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((host, port))
-        listening.listen()
-    except OSError as error:
-        listening.close()
-        raise UserError(f"--host {host} --port {port}: cannot be used ({error.strerror}); try --port 0") from None
-    return listening

@@ -36,12 +36,11 @@ def fill(
     for window in windows_of(files, given):
         for found in opened.fill([one for one in window if one], top):
             number += 1
-            masks = [[(guess.word, guess.probability) for guess in guesses] for guesses in found.masks]
             if as_json:
-                typer.echo(json.dumps({"source": found.source, "text": found.text, "masks": masks}, ensure_ascii=False))
+                typer.echo(json.dumps(found.row, ensure_ascii=False))
             else:
                 typer.echo(found.text)
-                for guesses in masks:
-                    typer.echo("  " + "   ".join(f"{word} {chance:.3f}" for word, chance in guesses))
+                for guesses in found.masks:
+                    typer.echo("  " + "   ".join(f"{guess.word} {guess.probability:.3f}" for guess in guesses))
             if picture.wanted(number):
                 picture.draw(found.attention, number)

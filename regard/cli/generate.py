@@ -85,8 +85,7 @@ def generate(
     (first,) = generator.generate([prompt], search, stop or [], choice or [])
     for number, one in enumerate([first, *first.others]):
         if as_json:
-            record = {"prompt": one.prompt, "text": one.text, "score": one.score, "ended": one.ended}
-            typer.echo(json.dumps(record, ensure_ascii=False))
+            typer.echo(json.dumps(one.row, ensure_ascii=False))
         else:
             typer.echo(("---\n" if number else "") + (one.text if choice else one.prompt + one.text))
     if attention is not None:

@@ -41,9 +41,8 @@ def classify_images(
                 unreadable += 1
                 print(f"warning: {found}", file=sys.stderr)
                 continue
-            row = {"image": found.source, "label": found.label, "probabilities": found.probabilities}
             plain = f"{found.label}\t{found.probability:.3f}\t{found.source}"
-            print(json.dumps(row, ensure_ascii=False) if as_json else plain, file=file, flush=True)
+            print(json.dumps(found.row, ensure_ascii=False) if as_json else plain, file=file, flush=True)
             if attention is not None and number <= PICTURES:
                 single = len(files) == 1 and not Path(files[0]).is_dir()
                 path = attention if single else attention.with_name(f"{attention.stem}-{number}{attention.suffix}")

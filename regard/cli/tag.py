@@ -52,8 +52,7 @@ def tag(
             for one in opened.tag(window):
                 number += 1
                 if as_json:
-                    row = {"words": one.words, "tags": one.tags, "probabilities": one.probabilities}
-                    print(json.dumps(row, ensure_ascii=False), file=file, flush=True)
+                    print(json.dumps(one.row, ensure_ascii=False), file=file, flush=True)
                 else:
                     for word, found in zip(one.words, one.tags, strict=True):
                         print(f"{word}\t{found}", file=file)

@@ -76,8 +76,7 @@ def translate(
             if result.truncated:
                 print(f"warning: line {number}: too long for the model, only its beginning was read", file=sys.stderr)
             for one in [result, *result.others]:
-                record = {"source": one.source, "text": one.text, "score": one.score}
-                print(json.dumps(record, ensure_ascii=False) if as_json else one.text, file=file, flush=True)
+                print(json.dumps(one.row, ensure_ascii=False) if as_json else one.text, file=file, flush=True)
             if result.target_ids and picture.wanted(number):
                 picture.draw(result.attention, number)
     say_bad(bad)

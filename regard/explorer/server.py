@@ -3,23 +3,18 @@
 Every request says what it wants in full (run, text, what is off), so that any of them can be repeated in any order;
 scenes that were looked at last are kept, which makes the second question about a sentence cheap. Matrices travel as
 bytes (little-endian Float32, their shape in a header), everything else as JSON.
-
-By default the server listens to this machine alone and answers to its own name only, so that a web page elsewhere can
-not ask through the reader's browser. On other addresses a token is needed.
 """
 
 from __future__ import annotations
 
-import secrets
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from fastapi import FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, RedirectResponse
+from fastapi import FastAPI, Response
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from regard.errors import UserError
@@ -29,13 +24,11 @@ from regard.explorer.opening import checkpoints, open_run, training
 from regard.explorer.positions import positions
 from regard.explorer.scene import Subject, Wish
 from regard.explorer.seen import Seen, Shelf
+from regard.serving.guard import BODY, LOOPBACK, guarded
 from regard.training.folder import RunFolder
 
-BODY = 512 * 1024
-"""Bytes of a request, at most."""
 LETTERS = 20_000
 """Letters of a text, at most."""
-LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data: blob:; frame-ancestors 'none'",
@@ -129,22 +122,7 @@ class Explorer:
 def app(paths: Sequence[Path], token: str | None = None, hosts: Sequence[str] = LOOPBACK) -> FastAPI:
     """The server for these runs. With a `token`, only who knows it is answered."""
     explorer = Explorer(paths)
-    api = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-
-    @api.middleware("http")
-    async def guard(request: Request, call: Callable[[Request], Awaitable[Response]]) -> Response:
-        response = _refused(request, token, hosts) or await call(request)
-        response.headers.update(HEADERS)
-        return response
-
-    @api.exception_handler(UserError)
-    async def told(_: Request, error: Exception) -> JSONResponse:
-        return JSONResponse({"error": str(error)}, status_code=400)
-
-    @api.exception_handler(RequestValidationError)
-    async def unclear(_: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, RequestValidationError), "registered for this kind alone"
-        return JSONResponse({"error": _explained(error)}, status_code=422)
+    api = guarded(FastAPI(openapi_url=None, docs_url=None, redoc_url=None), token, hosts, HEADERS)
 
     @api.get("/")
     def index() -> Response:
@@ -179,50 +157,18 @@ def app(paths: Sequence[Path], token: str | None = None, hosts: Sequence[str] = 
         return explorer.ask(wish, lambda seen: seen.scene.decoding())
 
     @api.get("/api/positions")
-    def one_encoding(run: int = 0, part: Literal["table", "similarity"] = "table") -> Response:
+    def one_encoding(run: Annotated[int, Field(ge=0)] = 0, part: Literal["table", "similarity"] = "table") -> Response:
         table = positions(explorer.subject(run).network, part)
         if table is None:
             raise UserError("this model adds no positions to its tokens")
         return _bytes(table)
 
     @api.get("/api/training")
-    def curves(run: int = 0) -> Any:
+    def curves(run: Annotated[int, Field(ge=0)] = 0) -> Any:
         explorer.subject(run)
         return training(explorer.folders[run])
 
     return api
-
-
-def new_token() -> str:
-    return secrets.token_urlsafe(16)
-
-
-def _refused(request: Request, token: str | None, hosts: Sequence[str]) -> Response | None:
-    """The answer to whom this page does not serve, or None."""
-    host = (request.headers.get("host") or "").rsplit(":", 1)[0]
-    origin = request.headers.get("origin")
-    if token is None:
-        if host not in hosts:
-            return JSONResponse({"error": f"host = {host!r}: this page answers on this machine only"}, status_code=403)
-    else:
-        given = request.query_params.get("token")
-        if given and _same(given, token) and request.url.path == "/":
-            answer = RedirectResponse("/")
-            answer.set_cookie("regard", token, httponly=True, samesite="strict")
-            return answer
-        known = [request.cookies.get("regard", ""), request.headers.get("authorization", "").removeprefix("Bearer ")]
-        if not any(_same(one, token) for one in known):
-            message = "a token is needed: open the whole address that `regard explore` printed, with ?token=..."
-            return JSONResponse({"error": message}, status_code=401)
-    if origin and origin.split("://")[-1] != request.headers.get("host"):
-        return JSONResponse({"error": f"origin = {origin!r}: only this page itself may ask"}, status_code=403)
-    if int(request.headers.get("content-length") or (0 if request.method == "GET" else BODY + 1)) > BODY:
-        return JSONResponse({"error": f"The request is too large: at most {BODY // 1024} KB."}, status_code=413)
-    return None
-
-
-def _same(given: str, token: str) -> bool:
-    return secrets.compare_digest(given.encode(), token.encode())
 
 
 def _file(name: str) -> Response:
@@ -237,12 +183,3 @@ def _bytes(*matrices: np.ndarray[Any, Any]) -> Response:
     shapes = ";".join(",".join(map(str, matrix.shape)) for matrix in matrices)
     body = b"".join(np.ascontiguousarray(matrix, dtype="<f4").tobytes() for matrix in matrices)
     return Response(body, media_type="application/octet-stream", headers={"X-Shape": shapes})
-
-
-def _explained(error: RequestValidationError) -> str:
-    """The first thing that is wrong, for a person."""
-    item = error.errors()[0]
-    field = ".".join(str(part) for part in item["loc"] if part != "body")
-    if item["type"] == "json_invalid":
-        return "The request is not valid JSON."
-    return f"{field or 'request'}: {item['msg'][0].lower()}{item['msg'][1:]}"

@@ -60,6 +60,13 @@ class Found:
     answerer: Answerer
 
     @property
+    def row(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "question": self.question, "answer": self.text, "start": self.start, "probability": self.probability
+        }  # fmt: skip
+
+    @property
     def attention(self) -> AttentionRecord:
         """What every head looked at in the window that the answer is in."""
         return self.answerer.reader.look(self.window)

@@ -52,6 +52,13 @@ class Chosen:
         return self.choices[self.number]
 
     @property
+    def row(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "context": self.context, "number": self.number, "choice": self.text, "probabilities": self.probabilities
+        }  # fmt: skip
+
+    @property
     def attention(self) -> AttentionRecord:
         """What every head looked at in the situation with the chosen way to go on."""
         return self.chooser.reader.look(self.encodings[self.number])

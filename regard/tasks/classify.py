@@ -56,6 +56,12 @@ class Classified:
     classifier: Classifier
 
     @property
+    def row(self) -> dict[str, Any]:
+        """As JSON."""
+        texts = {"text": self.text, **({} if self.second is None else {"second": self.second})}
+        return {**texts, "label": self.label, "probabilities": self.probabilities, "number": self.number}
+
+    @property
     def attention(self) -> AttentionRecord:
         """What every head looked at in this text."""
         return self.classifier.reader.look(self.attention_of)

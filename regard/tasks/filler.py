@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from tokenizers import Encoding
@@ -29,6 +30,12 @@ class Filled:
     masks: list[list[Guess]]
     encoding: Encoding
     filler: Filler
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """As JSON."""
+        masks = [[(guess.word, guess.probability) for guess in guesses] for guesses in self.masks]
+        return {"source": self.source, "text": self.text, "masks": masks}
 
     @property
     def attention(self) -> AttentionRecord:

@@ -54,6 +54,11 @@ class Continuation:
     others: list[Continuation] = field(default_factory=list)
     truncated: bool = False
 
+    @property
+    def row(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"prompt": self.prompt, "text": self.text, "score": self.score, "ended": self.ended}
+
     @cached_property
     def attention(self) -> AttentionRecord:
         """All sites and heads, over the prompt and what was written."""

@@ -80,6 +80,11 @@ class Classification:
     pixels: NDArray[np.uint8] = field(repr=False)  # what the model saw: (size, size, channels)
     classifier: ImageClassifier = field(repr=False)
 
+    @property
+    def row(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"image": self.source, "label": self.label, "probabilities": self.probabilities}
+
     @cached_property
     def attention(self) -> AttentionRecord:
         """All sites, heads and rows for this very image."""

@@ -53,6 +53,11 @@ class TaggedWords:
     tagger: Tagger
 
     @property
+    def row(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"words": self.words, "tags": self.tags, "probabilities": self.probabilities}
+
+    @property
     def attention(self) -> AttentionRecord:
         """What every head looked at in this sentence (in the first part of a long one)."""
         return self.tagger.reader.look(self.parts[0])

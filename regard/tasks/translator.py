@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import torch
@@ -38,6 +39,11 @@ class Translation:
     translator: Translator = field(repr=False)
     others: list[Translation] = field(default_factory=list)
     truncated: bool = False
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"source": self.source, "text": self.text, "score": self.score}
 
     @cached_property
     def attention(self) -> AttentionRecord:

@@ -1,0 +1,106 @@
+"""Who may ask over HTTP, and how a mistake is answered.
+
+By default a server listens to this machine alone and answers to its own name only, so that a web page elsewhere can not
+ask through the reader's browser. On other addresses a token is needed.
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, RedirectResponse
+
+from regard.errors import UserError
+
+BODY = 512 * 1024
+"""Bytes of a request, at most."""
+LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
+
+
+def guarded(api: FastAPI, token: str | None, hosts: Sequence[str], headers: Mapping[str, str]) -> FastAPI:
+    """The same, with guards: `headers` go with every answer. With a `token`, only who knows it is answered."""
+
+    @api.middleware("http")
+    async def guard(request: Request, call: Callable[[Request], Awaitable[Response]]) -> Response:
+        response = _refused(request, token, hosts) or await call(request)
+        response.headers.update(headers)
+        return response
+
+    @api.exception_handler(UserError)
+    async def told(_: Request, error: Exception) -> JSONResponse:
+        return JSONResponse({"error": str(error)}, status_code=400)
+
+    @api.exception_handler(RequestValidationError)
+    async def unclear(_: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestValidationError), "registered for this kind alone"
+        return JSONResponse({"error": _explained(error)}, status_code=422)
+
+    return api
+
+
+def new_token() -> str:
+    return secrets.token_urlsafe(16)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Bound before anything is said, so that the address printed is the one that answers."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+        listening.listen()
+    except (OSError, OverflowError) as error:
+        listening.close()
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"--host {host} --port {port}: cannot be used ({reason}); try --port 0") from None
+    return listening
+
+
+def address_of(listening: socket.socket, host: str) -> str:
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{listening.getsockname()[1]}/"
+
+
+def _refused(request: Request, token: str | None, hosts: Sequence[str]) -> Response | None:
+    """The answer to whom this server does not serve, or None."""
+    host = (request.headers.get("host") or "").rsplit(":", 1)[0]
+    origin = request.headers.get("origin")
+    if token is None:
+        if host not in hosts:
+            return JSONResponse({"error": f"host = {host!r}: this page answers on this machine only"}, status_code=403)
+    else:
+        given = request.query_params.get("token")
+        if given and _same(given, token) and request.url.path == "/":
+            answer = RedirectResponse("/")
+            answer.set_cookie("regard", token, httponly=True, samesite="strict")
+            return answer
+        known = [request.cookies.get("regard", ""), request.headers.get("authorization", "").removeprefix("Bearer ")]
+        if not any(_same(one, token) for one in known):
+            message = (
+                "a token is needed: open the whole address that was printed, with ?token=..., or send it in the header "
+                "Authorization: Bearer ..."
+            )
+            return JSONResponse({"error": message}, status_code=401)
+    if origin and origin.split("://")[-1] != request.headers.get("host"):
+        return JSONResponse({"error": f"origin = {origin!r}: only this page itself may ask"}, status_code=403)
+    if int(request.headers.get("content-length") or (BODY + 1 if request.method == "POST" else 0)) > BODY:
+        return JSONResponse({"error": f"The request is too large: at most {BODY // 1024} KB."}, status_code=413)
+    return None
+
+
+def _same(given: str, token: str) -> bool:
+    return secrets.compare_digest(given.encode(), token.encode())
+
+
+def _explained(error: RequestValidationError) -> str:
+    """The first thing that is wrong, for a person."""
+    item = error.errors()[0]
+    field = ".".join(str(part) for part in item["loc"] if part != "body")
+    if item["type"] == "json_invalid":
+        return "The request is not valid JSON."
+    return f"{field or 'request'}: {item['msg'][0].lower()}{item['msg'][1:]}"

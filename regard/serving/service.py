@@ -1,0 +1,232 @@
+"""The verbs of trained runs as JSON over HTTP: what the command line prints with --json, and attention if asked for.
+
+    POST /translate   {"texts": ["The white cat is sleeping."], "attention": true}
+                  ->  {"results": [{"source": ..., "text": ..., "score": ..., "attention": {"sites": ...}}]}
+
+Of several runs a request names one: {"run": "mine"}. One request at a time is computed, its texts together.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from regard.config import SearchConfig, validated
+from regard.errors import UserError
+from regard.inference import Weights
+from regard.models.heads import Headed
+from regard.run import Run
+from regard.serving.guard import LOOPBACK, guarded
+from regard.tasks.image_classifier import ImageClassifier
+
+HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+MOST = 256
+"""Texts of one request, at most."""
+VERBS = {
+    "translate": ["translate"], "summarize": ["summarize"], "classify": ["classify"], "tag": ["tag"],
+    "answer": ["answer"], "choose": ["choose"], "masked": ["fill"], "language": ["generate"], "image": ["classify"],
+}  # fmt: skip
+Texts = list[str] | str
+
+
+class Ask(BaseModel):
+    """What all requests have."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    run: str = Field(default="", description="its name, where several are served")
+    attention: bool = Field(default=False, description="what every head looked at, with each result")
+
+
+class AskTexts(Ask):
+    texts: Texts
+
+
+class AskClasses(AskTexts):
+    seconds: Texts | None = None
+
+
+class AskOutputs(AskTexts):
+    search: dict[str, Any] = Field(default={}, description="settings of the search: beam, temperature, max_length, ...")
+    ask: str | None = None
+
+
+class AskContinuations(Ask):
+    prompts: Texts
+    search: dict[str, Any] = {}
+    stop: list[str] = []
+    stream: bool = Field(default=False, description="the text of one prompt, piece by piece as it is written")
+
+
+class AskAnswers(Ask):
+    questions: Texts
+    contexts: Texts
+
+
+class AskChoices(Ask):
+    contexts: Texts
+    choices: list[list[str]] | list[str]
+
+
+class AskWords(AskTexts):
+    top: int = Field(default=5, ge=1)
+
+
+class AskVectors(AskTexts):
+    pooling: str = "mean"
+    layers: str = "last"
+
+
+class Service:
+    """The runs that are open, by the names of their folders."""
+
+    def __init__(self, paths: Sequence[Path], device: str = "auto", weights: Weights = "float32") -> None:
+        self.runs: dict[str, Run] = {}
+        self.lock = threading.Lock()
+        for path in paths:
+            name = path.resolve().name
+            if name in self.runs:
+                raise UserError(f"{path}: another run is called {name!r} too; rename one of the folders")
+            self.runs[name] = Run.load(path, device, weights)
+
+    def about(self) -> list[dict[str, Any]]:
+        return [
+            {"name": name, "task": run.config.task, "model": run.config.model.kind, "verbs": self.verbs(run)}
+            for name, run in self.runs.items()
+        ]
+
+    def verbs(self, run: Run) -> list[str]:
+        vectors = ["embed"] if isinstance(run.model, Headed) else []
+        return VERBS.get(run.config.task, []) + vectors
+
+    def run(self, name: str) -> Run:
+        if not name and len(self.runs) == 1:
+            return next(iter(self.runs.values()))
+        if name not in self.runs:
+            raise UserError(f"run = {name!r}: must be one of {', '.join(self.runs)}")
+        return self.runs[name]
+
+    def results(self, ask: Ask, verb: Callable[[Run], Iterable[Any]]) -> dict[str, Any]:
+        with self.lock:
+            return {"results": [_row(one, ask.attention) for one in verb(self.run(ask.run))]}
+
+
+def app(service: Service, token: str | None = None, hosts: Sequence[str] = LOOPBACK) -> FastAPI:
+    """The server. /openapi.json says what every verb takes."""
+    api = guarded(FastAPI(title="Regard", docs_url=None, redoc_url=None), token, hosts, HEADERS)
+
+    @api.get("/")
+    def about() -> Any:
+        return {"runs": service.about()}
+
+    @api.post("/translate")
+    def translate(ask: AskOutputs) -> Any:
+        return service.results(ask, lambda run: run.translate(_few(ask.texts), _search(run, ask.search), ask=ask.ask))
+
+    @api.post("/summarize")
+    def summarize(ask: AskOutputs) -> Any:
+        return service.results(ask, lambda run: run.summarize(_few(ask.texts), _search(run, ask.search), ask=ask.ask))
+
+    @api.post("/classify")
+    def classify(ask: AskClasses) -> Any:
+        return service.results(ask, lambda run: _classified(run, _few(ask.texts), ask.seconds))
+
+    @api.post("/tag")
+    def tag(ask: AskTexts) -> Any:
+        return service.results(ask, lambda run: run.tag(_few(ask.texts)))
+
+    @api.post("/answer")
+    def answer(ask: AskAnswers) -> Any:
+        return service.results(ask, lambda run: run.answer(_few(ask.questions), ask.contexts))
+
+    @api.post("/choose")
+    def choose(ask: AskChoices) -> Any:
+        return service.results(ask, lambda run: run.choose(ask.contexts, ask.choices))
+
+    @api.post("/fill")
+    def fill(ask: AskWords) -> Any:
+        return service.results(ask, lambda run: run.fill(_few(ask.texts), ask.top))
+
+    @api.post("/generate")
+    def generate(ask: AskContinuations) -> Any:
+        if ask.stream:
+            return StreamingResponse(_streamed(service, ask), media_type="text/plain; charset=utf-8")
+        return service.results(ask, lambda run: run.generate(_few(ask.prompts), _search(run, ask.search), ask.stop))
+
+    @api.post("/embed")
+    def embed(ask: AskVectors) -> Any:
+        with service.lock:
+            return {"vectors": service.run(ask.run).embed(_few(ask.texts), ask.pooling, ask.layers).tolist()}
+
+    return api
+
+
+def _classified(run: Run, texts: list[str], seconds: Texts | None) -> Iterable[Any]:
+    """Texts; or images in the request itself, since a file's name would be that of a file of this machine."""
+    if not isinstance(run.predictor, ImageClassifier):
+        return run.classify(texts, seconds)
+    found = list(run.predictor.classify(map(_image, texts)))
+    for one in found:
+        if isinstance(one, UserError):
+            raise one
+    return found
+
+
+def _image(text: str) -> bytes:
+    head, comma, data = text.partition(",")
+    if not comma or not head.startswith("data:image/") or not head.endswith(";base64"):
+        raise UserError("texts: an image is sent as data:image/png;base64,...")
+    try:
+        return base64.b64decode(data, validate=True)
+    except ValueError:
+        raise UserError("texts: the image is not valid base64") from None
+
+
+def _streamed(service: Service, ask: AskContinuations) -> Iterator[str]:
+    """The pieces of a text; what is wrong with the request is said before the first."""
+    if not isinstance(ask.prompts, str):
+        raise UserError("stream: is for one prompt, given as a text")
+    run = service.run(ask.run)
+    pieces = run.generator.stream(ask.prompts, _search(run, ask.search), ask.stop)
+    piece = _next(service, pieces)
+
+    def rest() -> Iterator[str]:
+        nonlocal piece
+        while piece is not None:
+            yield piece  # while somebody reads it, others may ask
+            piece = _next(service, pieces)
+
+    return rest()
+
+
+def _next(service: Service, pieces: Iterator[str]) -> str | None:
+    with service.lock:
+        return next(pieces, None)
+
+
+def _few(texts: Texts) -> list[str]:
+    several = [texts] if isinstance(texts, str) else texts
+    if len(several) > MOST:
+        raise UserError(f"{len(several)} texts: at most {MOST} in one request")
+    return several
+
+
+def _search(run: Run, given: Mapping[str, Any]) -> SearchConfig:
+    wishes = {"method": "beam", **given} if "beam" in given and "method" not in given else given
+    return validated(SearchConfig, {**run.config.decode.model_dump(), **wishes}, "search.")
+
+
+def _row(one: Any, attention: bool) -> dict[str, Any]:
+    row: dict[str, Any] = one.row
+    if attention:
+        row["attention"] = json.loads(one.attention.to_json())
+    others = [other.row for other in getattr(one, "others", [])]
+    return {**row, **({"others": others} if others else {})}
