@@ -20,10 +20,9 @@ MAY_USE = {
     "hub": {"nn", "models", "data", "tasks"},
     "training": {"nn", "models", "data", "decoding", "inference", "tasks", "hub"},
     "run": {"nn", "models", "data", "decoding", "inference", "tasks", "hub", "training"},
-    "explorer": {"nn", "models", "data", "decoding", "inference", "tasks", "hub", "training", "run"},
-    "api": {"nn", "models", "data", "decoding", "inference", "tasks", "hub", "training", "run", "explorer"},
-    "cli": {"nn", "models", "data", "decoding", "inference", "tasks", "hub", "training", "run", "explorer", "api"},
 }
+for _room, _next in (("run", "serving"), ("serving", "explorer"), ("explorer", "api"), ("api", "cli")):
+    MAY_USE[_next] = {*MAY_USE[_room], _room}
 
 
 def imported(path: Path) -> set[str]:

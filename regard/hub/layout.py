@@ -106,7 +106,8 @@ class Layout:
         for setting, value in self.means.items():
             if ours[setting] != value:
                 raise UserError(
-                    f"model.{setting} = {ours[setting]!r}: cannot be written as {self.model_type}, which has {value!r}"
+                    f"model.{setting} = {ours[setting]!r}: cannot be written as {self.model_type}, which has {value!r} "
+                    f"(a model trained with --set model.{setting}={value} can)"
                 )
         fixed = {name: value for name, value in self.fixed.items() if value is not None}
         named: dict[str, Any] = {}
