@@ -113,7 +113,9 @@ class SearchConfig(Settings):
     batch_tokens: int = Field(default=4096, ge=1, description="padded source tokens decoded together")
 
     @model_validator(mode="after")
-    def _one_greedy_output(self) -> SearchConfig:
+    def _agreeing(self) -> SearchConfig:
+        if self.max_length is not None and self.min_length > self.max_length:
+            raise ValueError(f"min_length = {self.min_length}: is more than max_length = {self.max_length}")
         if self.method == "greedy" and self.n_best > 1:
             raise ValueError(f"n_best = {self.n_best}: greedy search has one output (try method = beam)")
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -73,6 +74,8 @@ def classify(
                 number += 1
                 one = next(found) if text else None
                 print(_row(one) if as_json else _line(one), file=file, flush=True)
+                if one is not None and one.truncated:
+                    print(f"warning: text {number}: too long, only its beginning was read", file=sys.stderr)
                 if one is not None and picture.wanted(number):
                     picture.draw(one.attention, number)
     say_bad(bad)

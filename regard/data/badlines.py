@@ -78,9 +78,10 @@ class BadLines:
         reasons = "; ".join(f"{count:,} {_TITLES[reason]}: {self._where(reason)}" for reason, count in self._sorted())
         listed = f"; every {self.unit} is listed in {self.path}" if self.path is not None else ""
         length = ", data.max_length" if self.counts["long"] else ""
+        other = "; another encoding? iconv -f LATIN1 -t UTF-8" if self.counts["encoding"] else ""
         raise UserError(
             f"{share:.1%} of the {self.unit}s ({self.total:,} of {self.read:,}) cannot be used, "
-            f"data.max_bad_share = {max_share:g} allows {max_share:.1%} ({reasons}{listed}). "
+            f"data.max_bad_share = {max_share:g} allows {max_share:.1%} ({reasons}{listed}{other}). "
             f"Mend the {self.unit}s, or raise data.max_bad_share{length}"
         )
 

@@ -44,6 +44,8 @@ class Examples(Generic[Example]):
         wanted = {} if data.valid else {"valid": data.valid_count}
         wanted |= {} if data.test else {"test": data.test_count}
         keys = [key_of(example.key, data.seed) for example in train]
+        if len(set(keys)) <= len(wanted):  # all questions of one article: then paragraphs stay together
+            keys = [key_of(getattr(example, "finer", example.key), data.seed) for example in train]
         holdout = Holdout(len(set(keys)))
         for key in keys:
             holdout.see(key)
@@ -58,7 +60,10 @@ class Examples(Generic[Example]):
                 held[name] = [example for example, _ in read(files, bad)]
         bad.check(data.max_bad_share)
         if not train or not held["valid"]:
-            raise UserError(f"{', '.join(data.train)}: too few examples to train on and to validate: {bad.summary()}")
+            raise UserError(
+                f"{', '.join(data.train)}: too few different examples to train on some and to validate on others "
+                f"({len(set(keys)):,} of {bad.read:,}; {bad.summary()})"
+            )
         tests = {"test": held["test"]} if held["test"] else {}
         sizes = ", ".join(f"{len(part):,} {name}" for name, part in {"train": train, **held}.items() if part)
         return cls(train, held["valid"], tests, f"{sizes} examples\n{bad.summary()}")

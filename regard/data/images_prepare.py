@@ -117,6 +117,7 @@ class _Job:
         self.places: list[Location] = []
         self.keys: list[int] = []
         self.rows: dict[str, list[int]] = {}
+        self.notes: list[str] = []
 
     def run(self, albums: dict[str, Album]) -> None:
         self.progress.start("decoding images", None)
@@ -141,7 +142,7 @@ class _Job:
             np.save(self.folder / f"{name}.npy", np.array(rows, np.int64))
         names = [f"{path}:{line}" if line else path for path, line in self.places]
         (self.folder / "names.json").write_text(json.dumps(names, ensure_ascii=False), encoding="utf8")
-        notes = [note for album in albums.values() for note in album.notes]
+        notes = [*self.notes, *(note for album in albums.values() for note in album.notes)]
         about = {
             "classes": self._named(classes),
             "splits": sorted(self.rows, key=["train", "valid", "test"].index),
@@ -178,6 +179,7 @@ class _Job:
         self.rows["train"] = [row for row in self.rows["train"] if self.keys[row] not in taken]
         if not self.rows.get("valid"):
             self.rows["valid"] = self.rows["train"][:1000]
+            self.notes.append("too few images to hold some out: validated on those that are trained on")
 
     def _classes(self) -> list[str]:
         """Those of the training images; what is of another class is left out of the other splits and counted."""
@@ -193,6 +195,12 @@ class _Job:
             for row in strange:
                 self.bad.add("label", self.places[row], self.labels[row])
             self.rows[name] = [row for row in rows if self.labels[row] in classes]
+            if rows and not self.rows[name]:
+                others = ", ".join(sorted({self.labels[row] for row in rows})[:5])
+                raise UserError(
+                    f"data.{name}: its classes ({others}) are not those of training ({', '.join(classes[:5])})"
+                )
+        self.bad.check(self.wishes.max_bad_share)
         return classes
 
     def _named(self, classes: list[str]) -> list[str]:

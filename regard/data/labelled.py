@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.data.badlines import BadLines, Location
-from regard.data.files import expand, lines
+from regard.data.files import expand, format_of, lines
 from regard.data.tables import Row, pick, read_table
 from regard.errors import UserError
 
@@ -68,6 +68,10 @@ class Question:
     @property
     def key(self) -> str:
         return self.title  # questions about one article stay together
+
+    @property
+    def finer(self) -> str:
+        return self.context
 
 
 @dataclass(frozen=True)
@@ -182,7 +186,7 @@ def _places(columns: Sequence[str] | None, universal: bool, path: Path) -> tuple
 
 
 def read_questions(files: Sequence[str], bad: BadLines) -> Iterator[tuple[Question, Location]]:
-    """SQuAD's JSON, version 1.1 or 2.0 (questions that have no answer)."""
+    """SQuAD's JSON, version 1.1 or 2.0 (questions that have no answer); or tables with its fields."""
     for path in expand(files):
         for question in questions(path):
             bad.read += 1
@@ -195,6 +199,9 @@ def read_questions(files: Sequence[str], bad: BadLines) -> Iterator[tuple[Questi
 
 def questions(path: Path) -> Iterator[Question]:
     """All that are in a file, whether or not their answers are right."""
+    if format_of(path) != "text":
+        yield from _asked_in_table(path)
+        return
     try:
         for article in json.loads(b"\n".join(lines(path)))["data"]:
             for paragraph in article["paragraphs"]:
@@ -202,6 +209,24 @@ def questions(path: Path) -> Iterator[Question]:
                     yield _question(asked, article, paragraph)
     except (ValueError, KeyError, TypeError) as problem:
         raise UserError(f"{path}: not a file in SQuAD's layout ({type(problem).__name__}: {problem})") from None
+
+
+def _asked_in_table(path: Path) -> Iterator[Question]:
+    """`question` and `context`, and `answers` as Hugging Face has them, {"text": [...], "answer_start": [...]}; or one
+    `answer`, with its `answer_start` unless it stands in the context once."""
+    for number, (row, where) in enumerate(read_table([str(path)], ("question", "context", "answer"), BadLines()), 1):
+        context = str(row[pick(row, ("context", "passage", "text"), "context", where)])
+        asked = str(row[pick(row, ("question", "query"), "question", where)])
+        given, answers = row.get("answers"), []
+        if isinstance(given, dict):
+            answers = [Answer(*one) for one in zip(given["text"], given["answer_start"], strict=True)]
+        elif isinstance(given, list):
+            answers = [Answer(one["text"], one["answer_start"]) for one in given]
+        elif row.get("answer"):
+            start = row.get("answer_start")
+            text = str(row["answer"])
+            answers = [Answer(text, context.find(text) if start in (None, "") else int(start))]
+        yield Question(str(row.get("id") or number), str(row.get("title") or context), asked, context, answers)
 
 
 def _question(asked: Row, article: Row, paragraph: Row) -> Question:

@@ -31,6 +31,8 @@ def read_table(files: Sequence[str], names: Sequence[str], bad: BadLines) -> Ite
             yield from json_lines(path, bad)
         elif kind == "parquet":
             yield from _parquet(path, bad)
+        elif path.suffix.lower() == ".json":
+            yield from _json_list(path, bad)
         else:
             yield from _cells(path, kind == "csv", names, bad)
 
@@ -122,6 +124,19 @@ def json_lines(path: Path, bad: BadLines) -> Iterator[tuple[Row, Location]]:
             bad.add("encoding", where, text)
         else:
             yield row, where
+
+
+def _json_list(path: Path, bad: BadLines) -> Iterator[tuple[Row, Location]]:
+    """The objects of one JSON list."""
+    try:
+        rows = json.loads(b"\n".join(lines(path)))
+    except ValueError as problem:
+        raise UserError(f"{path}: not valid JSON ({problem}); for an object a line, name it .jsonl") from None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise UserError(f"{path}: must be a list of objects: [{{...}}, {{...}}]")
+    for number, row in enumerate(rows, 1):
+        bad.read += 1
+        yield row, Location(str(path), number)
 
 
 def decoded(raw: bytes, where: Location, bad: BadLines) -> str | None:

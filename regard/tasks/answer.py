@@ -148,6 +148,7 @@ class Answerer(EncoderPredictor[Question]):
 
 class Answer(EncoderTask[Question]):
     Options = AnswerOptions
+    smooths = False
     head = "span"
     kind = Answerer
     defaults: ClassVar[Values] = {**FINE_TUNING, "data.max_length": 384, "train.batch_tokens": 3072}

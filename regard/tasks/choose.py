@@ -99,6 +99,7 @@ class Chooser(EncoderPredictor[Choice]):
 
 
 class Choose(EncoderTask[Choice]):
+    smooths = False
     head = "choice"
     kind = Chooser
     defaults: ClassVar[Values] = {**FINE_TUNING, "train.batch_tokens": 3072}

@@ -62,6 +62,11 @@ class Classified:
         return {**texts, "label": self.label, "probabilities": self.probabilities, "number": self.number}
 
     @property
+    def truncated(self) -> bool:
+        """Whether the text was too long, and only its beginning was read."""
+        return bool(self.attention_of.overflowing)
+
+    @property
     def attention(self) -> AttentionRecord:
         """What every head looked at in this text."""
         return self.classifier.reader.look(self.attention_of)
@@ -146,6 +151,14 @@ class Classify(EncoderTask[Labelled]):
         assert isinstance(options, ClassifyOptions), "the task's own options"
         numbers = all(map(_is_number, labels)) and any("." in label for label in labels)
         numbers = numbers if options.numbers is None else options.numbers
+        allowed = ("pearson", "spearman") if numbers else ("accuracy", "macro_f1", "matthews")
+        if options.metric is not None and options.metric not in allowed:
+            what = "numbers" if numbers else "classes"
+            raise UserError(f"options.metric = {options.metric!r}: labels are {what}, so one of {', '.join(allowed)}")
+        if numbers and options.class_weights != "none":
+            raise UserError(
+                f"options.class_weights = {options.class_weights!r}: labels are numbers and have no classes"
+            )
         if numbers:
             held_out = [*examples.valid, *(one for part in examples.tests.values() for one in part)]
             given = [*labels, *(example.label for example in held_out)]
@@ -161,6 +174,13 @@ class Classify(EncoderTask[Labelled]):
             )
         numbered = all(label.isdecimal() for label in labels)
         return {"numbers": False, "labels": sorted(labels, key=int if numbered else str)}
+
+    @property
+    def summary(self) -> str:
+        if self.facts["numbers"]:
+            return f"{super().summary}\nlearning numbers (--set options.numbers=false: each is a class)"
+        names = self.facts["labels"]
+        return f"{super().summary}\n{len(names)} classes: {', '.join(names[:8])}{', …' if len(names) > 8 else ''}"
 
     @classmethod
     def texts(cls, example: Labelled) -> list[str]:

@@ -142,13 +142,13 @@ class Denoise(Task):
 
     @torch.no_grad()
     def validate(self, model: nn.Module, share: Share) -> Validation:
-        blocks = list(self._held_out(self.data.valid))[share.rank :: share.size]
+        blocks = list(self._held_out(self.data.valid, self.options.validate_blocks))[share.rank :: share.size]
         forced = sum(share.gather(self._forced(model, blocks)), Forced())
         return Validation(-forced.loss, forced.loss, _scores(forced))
 
     @property
     def tests(self) -> Mapping[str, Sequence[Any]]:
-        return {name: list(self._held_out(stream)) for name, stream in self.data.tests.items()}
+        return {name: list(self._held_out(stream, most=None)) for name, stream in self.data.tests.items()}
 
     @torch.no_grad()
     def test(self, model: nn.Module) -> dict[str, dict[str, Any]]:
@@ -170,10 +170,10 @@ class Denoise(Task):
             targets.append(target)
         return self.around.batch(sources, targets)
 
-    def _held_out(self, stream: Stream, together: int = 8) -> Iterator[Batch]:
-        """Blocks that follow each other, damaged in the same way every time."""
+    def _held_out(self, stream: Stream, most: int | None, together: int = 8) -> Iterator[Batch]:
+        """Blocks that follow each other, `most` of them, damaged in the same way every time."""
         length = min(self.options.block, len(stream.ids))
-        begins = np.arange(0, len(stream.ids) - length + 1, length)[: self.options.validate_blocks]
+        begins = np.arange(0, len(stream.ids) - length + 1, length)[:most]
         for first in range(0, len(begins), together):
             yield self._damaged(stream, begins[first : first + together], np.random.default_rng(first))
 

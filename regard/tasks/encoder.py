@@ -27,6 +27,7 @@ from regard.data.examples import Example, Examples
 from regard.data.prepare import Progress
 from regard.data.subwords import Subwords
 from regard.data.tokenizer_files import open_tokenizer
+from regard.errors import UserError
 from regard.models.base import Encoder, EncoderConfig, HeadName
 from regard.models.heads import Headed, build_headed
 from regard.tasks.base import Evaluation, Predictor, Sample, Share, Task, Validation
@@ -103,6 +104,8 @@ class EncoderTask(Task, Generic[Example]):
     marks = 0
     unit = "examples"
     packs = False
+    smooths: ClassVar[bool] = True
+    """Whether labels can be smoothed: not where every example has classes of its own."""
     head: ClassVar[HeadName]
     kind: ClassVar[type[EncoderPredictor[Any]]]
 
@@ -142,6 +145,12 @@ class EncoderTask(Task, Generic[Example]):
         """The training examples as tokens with their targets; an example may have several."""
 
     # What all of them have in common.
+
+    @classmethod
+    def check(cls, config: Config) -> None:
+        super().check(config)
+        if config.train.label_smoothing and not cls.smooths:
+            raise UserError(f"train.label_smoothing = {config.train.label_smoothing:g}: must be 0 for {config.task}")
 
     @classmethod
     def build(cls, config: Config, vocabulary: int, facts: Facts) -> Headed:

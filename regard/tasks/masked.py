@@ -137,7 +137,6 @@ class Masked(Task):
         options, data, bad = config.options, config.data, BadLines()
         assert isinstance(options, MaskedOptions), "the task's own options"
         splits = _splits(data, options.layout, bad)
-        bad.check(data.max_bad_share)
         named = config.tokenizer.file or options.teacher
         tokenizer = tokenizer_for(config.tokenizer.model_copy(update={"file": named}), splits["train"], progress)
         progress.start("encoding", None)
@@ -266,8 +265,10 @@ def _splits(data: DataConfig, layout: Layout, bad: BadLines) -> dict[str, list[s
         if files:
             held[name] = list(sentences(files, layout, bad))
         elif count:
-            cut = max(1, min(count, len(train) // 20))
-            train, held[name] = train[:-cut], train[-cut:]
+            places = [place for place, sentence in enumerate(train) if sentence]  # the others are borders
+            cut = places[-max(1, min(count, len(places) // 20))] if places else 0
+            train, held[name] = train[:cut], train[cut:]
+    bad.check(data.max_bad_share)
     if not any(train):
         raise UserError(f"{', '.join(data.train)}: has no text to train on")
     return {"train": train, "valid": held.pop("valid"), **held}

@@ -201,6 +201,11 @@ def _check_out(folder: RunFolder, overwrite: bool) -> None:
 
 
 def _prepare(kind: type[Task], config: Config, display: Display) -> Task:
+    for name, files in (("valid", config.data.valid), ("test", config.data.test)):
+        if both := set(files) & set(config.data.train):
+            display.note(
+                f"warning: data.{name}: {min(both)} is trained on too; its scores will say nothing of new texts"
+            )
     display.note(f"Reading {', '.join(config.data.train)}")
     return kind.prepare(config, cache_folder(), display)
 

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from regard.data.asked import read_sources, read_texts
@@ -148,3 +150,33 @@ def test_columns_beyond_a_line_are_bad_lines(tmp_path: Path) -> None:
     bad = BadLines()
     assert list(read_tagged([str(path)], ["0", "-6"], bad)) == []
     assert bad.total == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.jsonl", '{"question": "Who?", "context": "A cat.", "answers": {"text": ["cat"], "answer_start": [2]}}\n'),
+        ("a.csv", "question,context,answer\nWho?,A cat.,cat\n"),
+        ("a.parquet", ""),
+    ],
+)
+def test_questions_stand_in_tables_too(tmp_path: Path, name: str, content: str) -> None:
+    path = tmp_path / name
+    if content:
+        path.write_text(content, encoding="utf8")
+    else:
+        answers = {"text": ["cat"], "answer_start": [2]}
+        table = {"id": ["7"], "question": ["Who?"], "context": ["A cat."], "answers": [answers]}
+        pq.write_table(pa.table(table), path)
+    ((found, _),) = read_questions([str(path)], BadLines())
+    assert (found.question, found.context) == ("Who?", "A cat.")
+    assert [(one.text, one.start) for one in found.answers] == [("cat", 2)]
+
+
+def test_a_list_of_objects_is_a_table(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('[{"text": "fine", "label": "yes"}]', encoding="utf8")
+    ((found, _),) = read_labelled([str(tmp_path / "a.json")], None, BadLines())
+    assert (found.text, found.label) == ("fine", "yes")
+    (tmp_path / "b.json").write_text('{"text": "fine"}', encoding="utf8")
+    with pytest.raises(UserError, match="must be a list of objects"):
+        list(read_labelled([str(tmp_path / "b.json")], None, BadLines()))

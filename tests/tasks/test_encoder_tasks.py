@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from transformers import AutoTokenizer, BertForQuestionAnswering, BertForSequenceClassification
 from transformers import BertForMultipleChoice as BertForChoice
 from transformers import BertForTokenClassification as BertForTags
@@ -24,7 +25,7 @@ from regard.models import parse_model
 from regard.models.base import EncoderConfig
 from regard.models.heads import build_headed
 from regard.nn.weights import load_tensors, weights_of
-from regard.tasks.answer import AnswerOptions, target_of, windows
+from regard.tasks.answer import Answer, AnswerOptions, target_of, windows
 from regard.tasks.classify import Classify
 from regard.tasks.tag import firsts, split
 from regard.training.distributed import join
@@ -253,6 +254,40 @@ def test_an_empty_line_has_an_empty_answer(run: regard.Run, tmp_path: Path) -> N
     assert [json.loads(row)["label"] is None for row in rows] == [False, True, False]
 
 
+def test_questions_of_one_article_are_divided_by_paragraph(tmp_path: Path) -> None:
+    path = write(tmp_path, "answer")
+    data = json.loads(path.read_text(encoding="utf8"))["data"]
+    one = [{"title": "all", "paragraphs": [paragraph for article in data for paragraph in article["paragraphs"]]}]
+    path.write_text(json.dumps({"data": one}), encoding="utf8")
+    config, _ = settle("answer", [str(path)], None, None, SMALL)
+    examples = Answer.prepare(config, tmp_path, Silent()).examples
+    contexts = [{one.context for one in part} for part in (examples.train, examples.valid, examples.tests["test"])]
+    assert all(contexts)
+    assert not contexts[0] & contexts[1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"options.metric": "accuracy"}, "labels are numbers, so one of pearson, spearman"),
+        ({"options.class_weights": "balanced"}, "labels are numbers and have no classes"),
+        ({"options.metric": "pearson", "options.numbers": False}, "labels are classes, so one of accuracy"),
+    ],
+)
+def test_scores_must_fit_the_labels(tmp_path: Path, settings: dict[str, object], message: str) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("text\tlabel\n" + "".join(f"text {n}\t{n % 7}.5\n" for n in range(60)), encoding="utf8")
+    config, _ = settle("classify", [str(path)], None, None, {**SMALL, **settings})
+    with pytest.raises(UserError, match=message):
+        Classify.prepare(config, tmp_path, Silent())
+
+
+def test_labels_of_questions_and_choices_are_not_smoothed() -> None:
+    for task in ("answer", "choose"):
+        with pytest.raises(UserError, match=r"train\.label_smoothing = 0\.1: must be 0"):
+            settle(task, ["a.json"], None, None, {"train.label_smoothing": 0.1})
+
+
 def test_rare_classes_can_weigh_more_and_another_score_can_decide(tmp_path: Path) -> None:
     rows = [f"text number {number}\t{'rare' if number % 4 == 0 else 'common'}" for number in range(400)]
     path = tmp_path / "a.tsv"
@@ -263,6 +298,11 @@ def test_rare_classes_can_weigh_more_and_another_score_can_decide(tmp_path: Path
     counts = np.bincount([int(row.target) for row in task.rows])
     assert task.class_weights.tolist() == pytest.approx((counts.sum() / (2 * counts)).tolist())
     model = task.build(config, task.vocabulary, task.facts)
+    batch = task.batch(range(40), seed=0)
+    logits = model.eval()(batch.inputs.ids, batch.inputs.segments)
+    weights = task.class_weights[batch.target]
+    expected = (F.cross_entropy(logits, batch.target, reduction="none") * weights).sum()
+    torch.testing.assert_close(task.loss(model, batch), expected)
     validation = task.validate(model, join("cpu"))
     assert validation.score == validation.metrics["macro_f1"] != validation.metrics["accuracy"]
 
