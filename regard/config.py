@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError, model_validator
@@ -36,6 +36,13 @@ class ModelConfig(Settings):
     size: str = ""
     vocabulary: int | None = Field(default=None, ge=1)
     pad: int = 0
+
+    @model_validator(mode="after")
+    def _heads_divide_width(self) -> Self:
+        width, heads = getattr(self, "width", 0), getattr(self, "heads", 1)
+        if width % heads and getattr(self, "head_width", None) is None:
+            raise ValueError(f"width = {width}: must be a multiple of heads = {heads}")
+        return self
 
     @property
     def longest_input(self) -> int | None:

@@ -68,3 +68,5 @@ def main() -> None:
             raise
         print(f"error: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
         sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)

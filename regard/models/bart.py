@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor, nn
 
 from regard.config import ModelConfig
@@ -53,12 +53,6 @@ class BartConfig(ModelConfig):
     scale_embedding: bool = Field(default=False, description="embeddings times √M, as in the Transformer")
     max_length: int = Field(default=1024, ge=1)
     decoder_start: int | None = Field(default=None, ge=0, description="the token before the first; the tokenizer's")
-
-    @model_validator(mode="after")
-    def _heads_divide_width(self) -> BartConfig:
-        if self.width % self.heads:
-            raise ValueError(f"width = {self.width}: must be a multiple of heads = {self.heads}")
-        return self
 
 
 SIZES: dict[str, dict[str, object]] = {

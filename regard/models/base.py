@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, Self
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor, nn
 
 from regard.config import ModelConfig
@@ -81,12 +81,6 @@ class EncoderConfig(ModelConfig):
     features: Features = Field(default="last", description="what a head for tokens reads of each")
     head_dropout: float | None = Field(default=None, ge=0, lt=1, description="of heads; as dropout")
     tie_words: bool = Field(default=True, description="words are predicted by their own embeddings")
-
-    @model_validator(mode="after")
-    def _heads_divide_width(self) -> EncoderConfig:
-        if self.width % self.heads:
-            raise ValueError(f"width = {self.width}: must be a multiple of heads = {self.heads}")
-        return self
 
     def under(self, head: HeadName) -> Self:
         """The config of an encoder that has only what this head needs: a weight without use cannot be trained."""

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor, nn
 
 from regard.config import ModelConfig
@@ -50,12 +50,6 @@ class GPTConfig(ModelConfig):
     tie_output: bool = Field(default=True, description="the output projection is the embedding table")
     pad: int = Field(default=-1, description="the id that is no token: none of the vocabulary's")
     max_length: int = Field(default=1024, ge=1, description="the context, in tokens")
-
-    @model_validator(mode="after")
-    def _heads_divide_width(self) -> GPTConfig:
-        if self.width % self.heads:
-            raise ValueError(f"width = {self.width}: must be a multiple of heads = {self.heads}")
-        return self
 
 
 def _gpt3(layers: int, width: int, heads: int) -> dict[str, object]:

@@ -57,8 +57,6 @@ class LlamaConfig(ModelConfig):
 
     @model_validator(mode="after")
     def _heads_divide(self) -> LlamaConfig:
-        if self.head_width is None and self.width % self.heads:
-            raise ValueError(f"width = {self.width}: must be a multiple of heads = {self.heads}")
         if (self.head_width or self.width // self.heads) % 2:
             raise ValueError(f"head_width = {self.head_width or self.width // self.heads}: must be even, to be turned")
         if self.heads % (self.key_heads or self.heads):

@@ -21,7 +21,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor, nn
 
 from regard.config import ModelConfig
@@ -68,12 +68,6 @@ class TransformerConfig(ModelConfig):
     tie_output: bool = Field(default=True, description="the output projection is the target's embedding table")
     max_length: int = Field(default=1024, ge=1)
     decoder_start: int | None = Field(default=None, ge=0, description="the token before the first; the tokenizer's")
-
-    @model_validator(mode="after")
-    def _heads_divide_width(self) -> TransformerConfig:
-        if self.width % self.heads:
-            raise ValueError(f"width = {self.width}: must be a multiple of heads = {self.heads}")
-        return self
 
 
 SIZES: dict[str, dict[str, object]] = {

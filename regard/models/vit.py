@@ -63,8 +63,6 @@ class VitConfig(ModelConfig):
 
     @model_validator(mode="after")
     def _sizes_fit(self) -> VitConfig:
-        if self.width % self.heads:
-            raise ValueError(f"width = {self.width}: must be a multiple of heads = {self.heads}")
         if self.image < self.patch:
             raise ValueError(f"patch = {self.patch}: must be at most image = {self.image} (try patch = 4)")
         if self.positions == "sinusoid" and self.width % 4:

@@ -42,5 +42,7 @@ def open_saved(path: Path) -> Saved:
             f"Go on training: regard train --resume {path}"
         )
     text = open_tokenizer(folder.tokenizer) if folder.tokenizer.is_file() else None
+    if text is None and config.task != "image":
+        raise UserError(f"{folder.tokenizer}: is missing; a copy is in {folder.data / folder.tokenizer.name}")
     facts = json.loads(folder.facts.read_text(encoding="utf8")) if folder.facts.is_file() else {}
     return Saved(path, config, load_tensors(folder.model)[0], text, facts)

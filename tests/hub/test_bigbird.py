@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import transformers
 from test_published_encoders import PEERS, close, their_model
 from torch import Tensor
 
+import regard
+from regard.data.subwords import Subwords
 from regard.hub.encoders import PublishedEncoder, read_encoder
 from regard.hub.folder import read_folder
 from regard.models import bigbird, build
@@ -126,3 +130,30 @@ def test_packed_equals_plain(pair: tuple[Any, BigBird]) -> None:
     _, ours = pair
     ids, segments = batch()
     close(pack(ours)(ids, segments), ours(ids, segments), ids != 0)
+
+
+def test_pairs_are_one_segment_as_in_their_tokenizer(tmp_path: Path) -> None:
+    """Theirs gives no segments to a model that classifies, but a folder of ours says that it was trained with them."""
+    text = Subwords.learn(["the white cat sleeps, the dog does not"] * 4, kind="wordpiece", vocabulary=60)
+    shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    config = transformers.BigBirdConfig(vocab_size=len(text), attention_type="original_full", num_labels=2, **shape)
+    torch.manual_seed(0)
+    model = transformers.BigBirdForSequenceClassification(config).eval()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.add_(torch.randn_like(weight) * 0.5)
+    model.save_pretrained(tmp_path)
+    text.save(tmp_path / "tokenizer.json")
+    pair = "the white cat", "the dog sleeps"
+    ids = torch.tensor([text.inputs([pair[0]], [pair[1]], most=40)[0].ids])
+    segments = (ids == 3).long().cumsum(dim=1).clamp(max=1)
+    with torch.no_grad():
+        expected = model(input_ids=ids).logits.softmax(dim=-1)[0].tolist()
+        other = model(input_ids=ids, token_type_ids=segments).logits.softmax(dim=-1)[0]
+    found = list(regard.load(tmp_path).classify([pair[0]], [pair[1]])[0].probabilities.values())
+    assert found == pytest.approx(expected, abs=1e-5)
+    assert found != pytest.approx(other.tolist(), abs=1e-5)
+    told = {"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(told), encoding="utf8")
+    (row,) = regard.load(tmp_path).predictor.reader.tokenizer.inputs([pair[0]], [pair[1]], most=40)
+    assert set(row.type_ids) == {0, 1}

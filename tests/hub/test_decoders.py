@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch import Tensor
 
 from regard.config import Config, SearchConfig
@@ -24,6 +26,7 @@ from regard.models import build, parse_model
 from regard.models.decoder import Decoder
 from regard.nn.record import Recording
 from regard.nn.weights import load_weights, weights_of
+from regard.run import Run
 from regard.tasks.saved import Saved
 
 transformers = pytest.importorskip("transformers")
@@ -187,7 +190,6 @@ STORIES = Path(__file__).parents[3] / "shared" / "data" / "stories15M"
 @pytest.mark.skipif(not STORIES.is_dir(), reason="the real weights are not beside the repository")
 @pytest.mark.parametrize("beam", [1, 3])
 def test_real_weights_tell_the_same_story(beam: int) -> None:
-    from regard.run import Run
 
     peer = transformers.AutoModelForCausalLM.from_pretrained(STORIES, dtype=torch.float32).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(STORIES)
@@ -217,5 +219,54 @@ def test_an_exported_tokenizer_puts_before_a_text_what_the_run_was_trained_with(
         write_decoder(saved, out)
         theirs = transformers.AutoTokenizer.from_pretrained(out)
         expected = facts.get("before", [])
+        assert theirs.eos_token_id == tokenizer.special.end
+        assert "token_type_ids" not in theirs("the lion")
         assert theirs("the lion").input_ids == [*expected, *tokenizer.encode("the lion")]
         assert read_decoder(read_folder(out)).facts["before"] == expected
+
+
+def published(folder: Path, **more: Any) -> tuple[Any, Subwords]:
+    """A random GPT-2 with a tokenizer, written by them."""
+    tokenizer = Subwords.learn(["the lion and the mouse"] * 3, kind="byte-bpe", vocabulary=300)
+    torch.manual_seed(0)
+    shape = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 40, "vocab_size": len(tokenizer)}
+    model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**shape, eos_token_id=2, bos_token_id=1, **more))
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.add_(torch.randn_like(weight) * 0.3)
+    model.save_pretrained(folder)
+    tokenizer.save(folder / "tokenizer.json")
+    return model.eval(), tokenizer
+
+
+def test_a_text_ends_with_any_of_the_ends_that_the_folder_names(tmp_path: Path) -> None:
+    """As of models that were taught to answer: another token than the tokenizer's own may end it."""
+    model, tokenizer = published(tmp_path)
+    options = SearchConfig(method="greedy", max_length=20)
+    (free,) = Run.load(tmp_path).generate("the lion", options)
+    end = next(token for place, token in enumerate(free.ids) if place > 3 and token not in free.ids[:place])
+    model.generation_config.update(eos_token_id=[2, end], do_sample=False, max_new_tokens=20, pad_token_id=0)
+    model.save_pretrained(tmp_path)
+    run = Run.load(tmp_path)
+    (ours,) = run.generate("the lion", options)
+    theirs = model.generate(torch.tensor([ours.prompt_ids]))[0].tolist()
+    assert theirs == [*ours.prompt_ids, *ours.ids, end]
+    assert ours.ended
+    assert "".join(run.generator.stream("the lion", options)) == ours.text == tokenizer.decode(ours.ids)
+
+
+def test_a_tied_table_may_have_its_other_name(tmp_path: Path) -> None:
+    model, _ = published(tmp_path)
+    weights = {name: weight.clone() for name, weight in model.state_dict().items() if name != "transformer.wte.weight"}
+    save_file(weights, tmp_path / "model.safetensors")
+    assert torch.equal(read_decoder(read_folder(tmp_path)).weights["words.weight"], model.lm_head.weight)
+    settings = json.loads((tmp_path / "config.json").read_text()) | {"tie_word_embeddings": False}
+    (tmp_path / "config.json").write_text(json.dumps(settings))
+    with pytest.raises(UserError, match=r"weights are missing: transformer\.wte\.weight"):
+        read_decoder(read_folder(tmp_path))
+
+
+def test_packed_weights_are_refused(tmp_path: Path) -> None:
+    published(tmp_path, quantization_config={"quant_method": "fp8"})
+    with pytest.raises(UserError, match=r"quantization_config \(fp8\): its weights are packed"):
+        read_decoder(read_folder(tmp_path))

@@ -34,7 +34,6 @@ from regard.training.start import settle, train
 
 SMALL: dict[str, object] = {
     "tokenizer.vocabulary": 200,
-    "tokenizer.lowercase": True,
     "model.layers": 2,
     "model.width": 32,
     "model.inner": 64,
@@ -134,10 +133,12 @@ def test_the_exported_folder_gives_equal_logits(run: regard.Run, tmp_path: Path)
     export(open_saved(run.folder.path), tmp_path / "hf")
     theirs = kinds[run.config.task].from_pretrained(tmp_path / "hf").eval()
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "hf")
-    texts = [sentence(number)[0] for number in range(5)]
+    texts = [sentence(number)[0] for number in range(5)] + ["Émile saw THE cat"]
     rows = run.predictor.reader.tokenizer.inputs(texts, [text[::-1] for text in texts], most=64)
     encoded = tokenizer(texts, [text[::-1] for text in texts], return_tensors="pt", padding=True)
-    assert encoded["input_ids"][0].tolist()[: len(rows[0].ids)] == rows[0].ids
+    assert [ids[: len(row.ids)] for ids, row in zip(encoded["input_ids"].tolist(), rows, strict=True)] == [
+        row.ids for row in rows
+    ]
     inputs = {name: value[:, None] if run.config.task == "choose" else value for name, value in encoded.items()}
     with torch.no_grad():
         answer = theirs(**inputs)
