@@ -26,7 +26,7 @@ from regard.tasks import task_named
 from regard.tasks.answer import Answerer, Found
 from regard.tasks.base import Predictor as Scored
 from regard.tasks.choose import Chooser, Chosen
-from regard.tasks.classify import Classifier
+from regard.tasks.classify import Classified, Classifier
 from regard.tasks.filler import Filled, Filler
 from regard.tasks.generator import Continuation, Generator
 from regard.tasks.image_classifier import Classification, ImageClassifier
@@ -119,11 +119,8 @@ class Run:
 
     def classify(
         self, texts: Sequence[str | Path] | str | Path, seconds: Sequence[str] | str | None = None
-    ) -> list[Any]:
-        """The class of each text, or pair of texts, or image file, with probabilities and `.attention`.
-
-        Each result is a `Classified`, or of a model of images a `Classification`.
-        """
+    ) -> list[Classified] | list[Classification]:
+        """The class of each text, or pair of texts, or image file, with probabilities and `.attention`."""
         if isinstance(self.predictor, ImageClassifier):
             return [_seen(one) for one in self.predictor.classify(map(Path, _several(texts)))]
         others = None if seconds is None else _several(seconds)

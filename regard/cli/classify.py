@@ -47,6 +47,7 @@ def classify(
     from regard.data.asked import read_texts
     from regard.data.badlines import BadLines
     from regard.run import Run
+    from regard.tasks.classify import Classifier
     from regard.tasks.image_classifier import ImageClassifier
 
     opened = Run.load(run, device)
@@ -56,6 +57,7 @@ def classify(
             opened.predictor, given, out=out, attention=attention, site=site, head=head, grid=grid, as_json=as_json
         )
         return
+    classifier = opened.asked(Classifier, "classify")
     files = files_of(given)
     picture = Picture(attention, site, head, grid, single=not files and len(given) == 1)
     number, bad = 0, BadLines()
@@ -69,7 +71,7 @@ def classify(
         for pairs in asked:
             full = [(one, second or beside) for one, beside in pairs if one]
             seconds = [other for _, other in full if other is not None]
-            found = iter(opened.classify([one for one, _ in full], seconds or None) if full else [])
+            found = iter(classifier.classify([one for one, _ in full], seconds or None) if full else [])
             for text, _ in pairs:
                 number += 1
                 one = next(found) if text else None

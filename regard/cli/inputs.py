@@ -69,13 +69,15 @@ def windows(items: Iterable[T], size: int = WINDOW) -> Iterator[list[T]]:
 
 
 def are_tables(files: list[Path]) -> bool:
-    """Whether files have columns (.tsv, .csv, .jsonl, .parquet), and not a text a line."""
+    """Whether files have columns (.tsv, .csv, .json, .jsonl, .parquet), and not a text a line."""
     return bool(files) and all(map(_is_table, files))
 
 
 def _is_table(path: Path) -> bool:
     kind = format_of(path)
-    return kind != "text" and (kind != "tsv" or b"\t" in next(lines(path), b""))
+    if kind == "tsv":
+        return b"\t" in next(lines(path), b"")
+    return kind != "text" or path.suffix.lower() == ".json"
 
 
 def sources_of(

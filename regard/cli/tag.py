@@ -57,6 +57,6 @@ def tag(
                     for word, found in zip(one.words, one.tags, strict=True):
                         print(f"{word}\t{found}", file=file)
                     print(file=file, flush=True)
-                if picture.wanted(number):
+                if one.words and picture.wanted(number):
                     picture.draw(one.attention, number)
     say_bad(bad)
