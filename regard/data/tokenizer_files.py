@@ -38,7 +38,7 @@ def open_tokenizer(path: str | Path) -> Tokenizer:
     if not file.is_file():
         if (folder / "source.spm").is_file() and (folder / "target.spm").is_file():
             return open_two_sided(folder, names)
-        return Subwords(_older(folder, settings), names)
+        return Subwords(_older(folder, settings, path), names)
     inner = _read(file)
     if (folder / TARGET).is_file():
         return TwoSided(inner, _read(folder / TARGET), names)
@@ -48,8 +48,8 @@ def open_tokenizer(path: str | Path) -> Tokenizer:
     return Subwords(inner, names)
 
 
-def _older(folder: Path, settings: dict[str, Any]) -> tokenizers.Tokenizer:
-    """From the files of a vocabulary, as they were before tokenizer.json."""
+def _older(folder: Path, settings: dict[str, Any], path: Path) -> tokenizers.Tokenizer:
+    """From the files of a vocabulary, as they were before tokenizer.json; `path` is what was asked for."""
     kind = str(settings.get("tokenizer_class") or "")
     if (folder / "vocab.txt").is_file():
         _check_kind(folder, kind, _WORDPIECE, "vocab.txt")
@@ -68,7 +68,7 @@ def _older(folder: Path, settings: dict[str, Any]) -> tokenizers.Tokenizer:
         _check_kind(folder, kind, ("T5", "MT5", "PreTrained"), "spiece.model")
         return open_t5(folder / "spiece.model", _extra(settings))
     raise UserError(
-        f"{folder}: no tokenizer there (tokenizer.json; vocab.txt; vocab.json with merges.txt; spiece.model; or "
+        f"{path}: no tokenizer there (tokenizer.json; vocab.txt; vocab.json with merges.txt; spiece.model; or "
         "source.spm, target.spm and vocab.json)"
     )
 
