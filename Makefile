@@ -29,6 +29,9 @@ browser:
 	(sudo -n apt-get update -qq && sudo -n apt-get install -y -qq chromium) >/dev/null 2>&1 || \
 	echo "chromium could not be installed: the tests of the page will be skipped"; }
 
+# Models as small as those of the tests are faster on one thread than on several that wait for each other.
+test test-all: export OMP_NUM_THREADS = 1
+
 test: .venv/installed browser
 	$(BIN)/python -m pytest
 

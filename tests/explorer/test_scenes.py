@@ -314,10 +314,10 @@ def test_an_encoder_that_fills_masks_is_shown(tmp_path: Path) -> None:
 
     (tmp_path / "text.txt").write_text("the cat sees a dog\nthe dog sees a cat\n\n" * 40, encoding="utf8")
     shape = {"model.layers": 1, "model.width": 16, "model.inner": 16, "model.heads": 2, "tokenizer.vocabulary": 60}
-    settings = {**shape, "train.steps": 1, "train.device": "cpu", "options.block": 16}
+    settings = {**shape, "train.steps": 1, "train.device": "cpu"}
     train("masked", [str(tmp_path / "text.txt")], out=tmp_path / "run", settings=settings)
     subject = open_run(tmp_path / "run")
-    assert subject.look(Wish(subject.examples[0])).answers
+    assert Seen(subject.look(Wish(subject.examples[0]))).summary()["sites"]
 
 
 def test_a_pair_is_two_texts(classifier_run: Path) -> None:

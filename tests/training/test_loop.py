@@ -41,7 +41,7 @@ def trainer(task: Translate, folder: Path, model: dict[str, object], **settings:
     """A fresh trainer of the task's data with other settings."""
     layers = [
         ("model", {"model": model}),
-        ("test", {"task": "translate", **{f"train.{k}": v for k, v in settings.items()}}),
+        ("test", {"task": "translate", "data.max_length": 30, **{f"train.{k}": v for k, v in settings.items()}}),
     ]
     config: Config = settings_of(layers)[0]
     torch.manual_seed(config.train.seed)
