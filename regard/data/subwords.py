@@ -230,7 +230,7 @@ def _learn(texts: Iterable[str], kind: str, vocabulary: int, lowercase: bool) ->
     inner = _same_every_time(inner, special)
     if inner.get_vocab_size() <= len(special):
         raise UserError("the tokenizer was given no text to learn from: is the training data empty?")
-    surround(inner)
+    _surround(inner)
     return inner
 
 
@@ -272,8 +272,8 @@ def wordpiece(
     )
     inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     inner.decoder = decoders.WordPiece()
-    inner.add_special_tokens([name for name in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]") if has(inner, name)])
-    surround(inner)
+    inner.add_special_tokens([name for name in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]") if _has(inner, name)])
+    _surround(inner)
     return inner
 
 
@@ -285,10 +285,10 @@ def byte_level(model: models.BPE, lowercase: bool = False, first_space: bool = F
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=first_space)
     inner.decoder = decoders.ByteLevel()
     names = ("<s>", "<pad>", "</s>", "<unk>", "<|endoftext|>")
-    inner.add_special_tokens([name for name in names if has(inner, name)])
-    if has(inner, "<mask>"):
+    inner.add_special_tokens([name for name in names if _has(inner, name)])
+    if _has(inner, "<mask>"):
         inner.add_special_tokens([AddedToken("<mask>", lstrip=True)])
-    surround(inner)
+    _surround(inner)
     return inner
 
 
@@ -302,10 +302,10 @@ def _unigram(lowercase: bool) -> tokenizers.Tokenizer:
     return inner
 
 
-def surround(inner: tokenizers.Tokenizer) -> None:
+def _surround(inner: tokenizers.Tokenizer) -> None:
     """The special tokens around one text and around two, with their segments."""
     for first, separator in (("[CLS]", "[SEP]"), ("<cls>", "<sep>"), ("<s>", "</s>")):
-        if not (has(inner, first) and has(inner, separator)):
+        if not (_has(inner, first) and _has(inner, separator)):
             continue
         marks = [(name, inner.token_to_id(name)) for name in (first, separator)]
         one, two = f"{first} $A {separator}", f"{first} $A {separator} $B:1 {separator}:1"
@@ -317,5 +317,5 @@ def surround(inner: tokenizers.Tokenizer) -> None:
         return
 
 
-def has(inner: tokenizers.Tokenizer, name: str) -> bool:
+def _has(inner: tokenizers.Tokenizer, name: str) -> bool:
     return inner.token_to_id(name) is not None

@@ -33,6 +33,7 @@ from regard.data.denoising import (
 )
 from regard.data.language import Language, Stream, prepare_text
 from regard.data.prepare import Progress, link_or_copy
+from regard.data.tokenizer_files import FILES as TOKENIZER_FILES
 from regard.errors import UserError
 from regard.models.base import EncoderDecoder
 from regard.tasks.base import Share, Task, Validation
@@ -114,7 +115,8 @@ class Denoise(Task):
 
     def keep(self, folder: Path) -> None:
         link_or_copy(self.data.folder, folder)
-        (folder / "tokenizer.json").unlink()  # a link to the cache's, which has no sentinels
+        for name in TOKENIZER_FILES:  # links to the cache's, which has no sentinels
+            (folder / name).unlink(missing_ok=True)
         self.data.tokenizer.save(folder / "tokenizer.json")
 
     @property

@@ -62,8 +62,8 @@ class Marks:
         end = special.separator if special.end is None else special.end
         if end is None:
             raise UserError("the tokenizer has no token that ends a text (such as </s>): it cannot serve this task")
-        padding = -1 if special.pad in (None, end) else special.pad  # no token, where none is for this alone
-        assert padding is not None, "it was asked for"
+        # No token, where none is for this alone.
+        padding = -1 if special.pad is None or special.pad == end else special.pad
         begin = next(one for one in (special.begin, special.pad, end) if one is not None)
         return cls(padding, begin if start is None else start, end, tokenizer.before)
 
