@@ -127,6 +127,13 @@ class SearchConfig(Settings):
             raise ValueError(f"n_best = {self.n_best}: greedy search has one output (try method = beam)")
         return self
 
+    def wishing(self, wishes: Mapping[str, Any], section: str = "decode.") -> SearchConfig:
+        """With what is asked for, where it is not None. Who names only a beam means beam search, and greedy by 1."""
+        given = {name: value for name, value in wishes.items() if value is not None}
+        if "beam" in given and "method" not in given:
+            given["method"] = "greedy" if given["beam"] == 1 and given.get("n_best", 1) == 1 else "beam"
+        return validated(SearchConfig, {**self.model_dump(), **given}, section)
+
 
 class Config(Settings):
     """All of a run."""

@@ -118,11 +118,11 @@ class Run:
         return self.translator.translate(texts, search or self.config.decode, prefixes, window, ask)
 
     def classify(
-        self, texts: Sequence[str | Path] | str | Path, seconds: Sequence[str] | str | None = None
+        self, texts: Sequence[str | Path | bytes] | str | Path, seconds: Sequence[str] | str | None = None
     ) -> list[Classified] | list[Classification]:
-        """The class of each text, or pair of texts, or image file, with probabilities and `.attention`."""
+        """The class of each text, pair of texts, or image (a file or its bytes), with its probability, `.attention`."""
         if isinstance(self.predictor, ImageClassifier):
-            return [_seen(one) for one in self.predictor.classify(map(Path, _several(texts)))]
+            return [_seen(one) for one in self.predictor.classify(_several(texts))]
         others = None if seconds is None else _several(seconds)
         plain = [str(text) for text in _several(texts)]
         if others is not None and len(others) != len(plain):

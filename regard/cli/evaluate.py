@@ -73,7 +73,7 @@ def evaluate(
         for name, value in options.items():
             if value not in (None, False) and not able:
                 raise UserError(f"{name}: is for {whose}; {run} is a run of the task {opened.config.task!r}")
-    search = _search(opened, beam)
+    search = opened.config.decode.wishing({"beam": beam})
     if translates:
         variant = Variant(tokenize or "13a", lowercase)
         _score_pairs(opened, search, variant, ask, files or [], columns, by_length, out, as_json)
@@ -87,16 +87,6 @@ def evaluate(
         _score(opened, score, files or [], columns, out, worst, as_json)
     else:
         _score_again(opened, files or [], as_json)
-
-
-def _search(run: Run, beam: int | None) -> SearchConfig:
-    from regard.config import SearchConfig, validated
-
-    search = run.config.decode
-    if beam is None:
-        return search
-    given = {**search.model_dump(), "beam": beam, "method": "greedy" if beam == 1 else "beam"}
-    return validated(SearchConfig, given, "decode.")
 
 
 def _score_pairs(

@@ -58,15 +58,11 @@ def generate(
         "n_best": samples if samples != 1 else None,
     }  # fmt: skip
     from regard.cli.pictures import Picture
-    from regard.config import SearchConfig, validated
     from regard.run import Run
 
-    if beam is not None and method is None:
-        wishes["method"] = "beam"
     opened = Run.load(run, device, "int8" if int8 else "float32")
     generator = opened.generator
-    given = {name: value for name, value in wishes.items() if value is not None}
-    search = validated(SearchConfig, {**opened.config.decode.model_dump(), **given}, "decode.")
+    search = opened.config.decode.wishing(wishes)
     plain = samples == 1 and not (choice or as_json or attention)
     if prompt is None and plain and sys.stdin.isatty():
         _converse(generator, search, stop or [])

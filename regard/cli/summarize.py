@@ -39,17 +39,15 @@ def summarize(
     """Summarise texts: one line of output for each."""
     from regard.cli.output import output
     from regard.cli.pictures import Picture
-    from regard.config import SearchConfig, validated
     from regard.data.badlines import BadLines
     from regard.run import Run
 
     opened = Run.load(run, device, "int8" if int8 else "float32")
     wishes = {
         "beam": beam, "length_penalty": length_penalty, "no_repeat_ngram": no_repeat_ngram, "min_length": min_length,
-        "max_length": max_length, "method": None if beam is None else "greedy" if beam == 1 else "beam",
+        "max_length": max_length,
     }  # fmt: skip
-    given = {name: value for name, value in wishes.items() if value is not None}
-    search = validated(SearchConfig, {**opened.config.decode.model_dump(), **given}, "decode.")
+    search = opened.config.decode.wishing(wishes)
     files = files_of(text or [])
     bad, tables = BadLines(), are_tables(files)
     texts = map(_read, files) if files and not lines else lines_of(files, text or [])

@@ -55,15 +55,11 @@ def translate(
     }  # fmt: skip
     from regard.cli.output import output
     from regard.cli.pictures import Picture
-    from regard.config import SearchConfig, validated
     from regard.data.badlines import BadLines
     from regard.run import Run
 
     opened = Run.load(run, device, "int8" if int8 else "float32")
-    if beam is not None and method is None:
-        wishes["method"] = "beam"
-    given = {name: value for name, value in wishes.items() if value is not None}
-    search = validated(SearchConfig, {**opened.config.decode.model_dump(), **given}, "decode.")
+    search = opened.config.decode.wishing(wishes)
     files = files_of(text or [])
     bad = BadLines()
     lines = sources_of(files, text or [], columns, opened.config.data.columns, bad)

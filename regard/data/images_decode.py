@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import struct
 import warnings
@@ -20,6 +21,7 @@ from torch import Tensor
 
 from regard.data.badlines import Reason
 from regard.data.images import Content
+from regard.errors import UserError
 
 Fit = Literal["crop", "squash"]
 Resample = Literal["nearest", "bilinear", "bicubic", "lanczos"]
@@ -123,3 +125,14 @@ def _in_channels(image: Image.Image, channels: int) -> Image.Image:
         image = image.convert("RGBA")
         image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
     return image.convert("L" if channels == 1 else "RGB")
+
+
+def from_data_uri(text: str) -> bytes:
+    """The picture that a text is: `data:image/png;base64,...`, as pages and programs send one."""
+    head, _, data = text.partition(";base64,")
+    if not head.startswith("data:image/"):
+        raise UserError(f"picture = {text[:40]!r}: must be sent as data:image/png;base64,...")
+    try:
+        return base64.b64decode(data, validate=True)
+    except ValueError:
+        raise UserError("the picture was not sent whole; try again") from None

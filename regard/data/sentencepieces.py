@@ -20,6 +20,7 @@ from regard.errors import UserError
 
 _UNKNOWN, _CONTROL, _UNUSED, _BYTE = 2, 3, 5, 6  # the kinds of pieces
 _UNIGRAM = 1
+TARGET = "target.json"
 Proto = Any
 """What a file of SentencePiece's holds; the library's class for it has no types."""
 _HIDDEN = "\ue000"
@@ -77,7 +78,7 @@ class TwoSided(Subwords):
 
     def save(self, path: str | Path) -> None:
         super().save(path)
-        Path(path).with_name("target.json").write_text(self.target.to_str(), encoding="utf8")
+        Path(path).with_name(TARGET).write_text(self.target.to_str(), encoding="utf8")
 
 
 def _proto(path: Path) -> Proto:

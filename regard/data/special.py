@@ -2,6 +2,11 @@
 
 from dataclasses import dataclass, fields
 
+THEIR_ROLES = {
+    "pad": "pad_token", "unknown": "unk_token", "begin": "bos_token", "end": "eos_token",
+    "first": "cls_token", "separator": "sep_token", "mask": "mask_token",
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Special:

@@ -44,10 +44,6 @@ _ROLES: dict[str, tuple[str, ...]] = {
     "separator": ("[SEP]", "<sep>", "</s>"),
     "mask": ("[MASK]", "<mask>"),
 }
-THEIR_ROLES = {
-    "pad": "pad_token", "unknown": "unk_token", "begin": "bos_token", "end": "eos_token",
-    "first": "cls_token", "separator": "sep_token", "mask": "mask_token",
-}  # fmt: skip
 ROLES = "special_tokens_map.json"
 Ids = NDArray[np.int64]
 _WORD_STARTS = ("Ġ", "▁")
@@ -151,12 +147,6 @@ class Subwords(Tokenizer):
     def mask_text(self) -> str:
         """How a mask is written in a text."""
         return "" if self.special.mask is None else self._pieces[self.special.mask]
-
-    @property
-    def names(self) -> dict[str, str]:
-        """The special tokens, by the names that published folders have for their roles."""
-        found = {theirs: getattr(self.special, role) for role, theirs in THEIR_ROLES.items()}
-        return {theirs: self._pieces[index] for theirs, index in found.items() if index is not None}
 
     def save(self, path: str | Path) -> None:
         """With a file beside it that says which token plays which role: tokenizer.json itself does not."""

@@ -16,12 +16,12 @@ from typing import Any
 import tokenizers
 from tokenizers import models
 
-from regard.data.sentencepieces import TwoSided, open_t5, open_two_sided
-from regard.data.subwords import ROLES, THEIR_ROLES, Subwords, byte_level, wordpiece
+from regard.data.sentencepieces import TARGET, TwoSided, open_t5, open_two_sided
+from regard.data.special import THEIR_ROLES
+from regard.data.subwords import ROLES, Subwords, byte_level, wordpiece
 from regard.data.tokenizers import SPECIALS, Tokenizer
 from regard.errors import UserError
 
-TARGET = "target.json"
 FILES = ("tokenizer.json", ROLES, TARGET)
 """What `Tokenizer.save` may write."""
 _WORDPIECE = ("Bert", "DistilBert", "Electra", "PreTrained")

@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 import tokenizers
 from tokenizers import decoders, models, normalizers, trainers
 
-from regard.data.special import Special
+from regard.data.special import THEIR_ROLES, Special
 from regard.data.words import SPACE, splitter
 from regard.errors import UserError, nearest
 
@@ -84,6 +84,12 @@ class Tokenizer:
     @property
     def special(self) -> Special:
         return Special(pad=PAD, unknown=UNK, begin=BOS, end=EOS, separator=EOS)
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The special tokens, by the names that published folders have for their roles."""
+        found = {theirs: getattr(self.special, role) for role, theirs in THEIR_ROLES.items()}
+        return {theirs: self._pieces[index] for theirs, index in found.items() if index is not None}
 
     @property
     def before(self) -> tuple[int, ...]:

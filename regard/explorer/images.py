@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import io
 from typing import Any
 
@@ -12,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
+from regard.data.images_decode import from_data_uri
 from regard.errors import UserError
 from regard.explorer.scene import MOST, Scene, Subject, Wish
 from regard.inference.silence import without
@@ -79,13 +79,7 @@ class Pictures(Subject):
     def _content(self, text: str) -> bytes:
         if text in self.pictures:
             return _png(self.pictures[text])
-        head, _, data = text.partition(";base64,")
-        if not head.startswith("data:image/"):
-            raise UserError(f"picture = {text[:40]!r}: choose one of the examples, or open a picture of your own")
-        try:
-            return base64.b64decode(data, validate=True)
-        except (binascii.Error, ValueError):
-            raise UserError("the picture was not sent whole; try again") from None
+        return from_data_uri(text)
 
 
 def _png(pixels: NDArray[np.uint8]) -> bytes:

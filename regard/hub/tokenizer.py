@@ -8,7 +8,6 @@ from pathlib import Path
 import tokenizers
 
 from regard.data.sentencepieces import TwoSided
-from regard.data.subwords import THEIR_ROLES
 from regard.data.tokenizers import Tokenizer
 from regard.errors import UserError
 
@@ -19,9 +18,7 @@ def write_tokenizer(out: Path, tokenizer: Tokenizer, inner: tokenizers.Tokenizer
     if isinstance(tokenizer, TwoSided):
         raise UserError("a tokenizer for each language (source.spm, target.spm): cannot be written as one folder's")
     inner.save(str(out / "tokenizer.json"))
-    found = {theirs: getattr(tokenizer.special, role) for role, theirs in THEIR_ROLES.items()}
-    names = {theirs: inner.id_to_token(index) for theirs, index in found.items() if index is not None}
     inputs = ["input_ids", *(["token_type_ids"] if segments else []), "attention_mask"]
-    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": inputs, **names}
+    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": inputs, **tokenizer.names}
     text = json.dumps(settings, indent=2, ensure_ascii=False)
     (out / "tokenizer_config.json").write_text(text + "\n", encoding="utf8")

@@ -8,10 +8,9 @@ Of several runs a request names one: {"run": "mine"}. One request at a time is c
 
 from __future__ import annotations
 
-import base64
 import json
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,8 @@ from fastapi import FastAPI
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from regard.config import SearchConfig, validated
+from regard.config import SearchConfig
+from regard.data.images_decode import from_data_uri
 from regard.errors import UserError
 from regard.inference import Weights
 from regard.models.heads import Headed
@@ -129,15 +129,21 @@ def app(service: Service, token: str | None = None, hosts: Sequence[str] = LOOPB
 
     @api.post("/translate")
     def translate(ask: AskOutputs) -> Any:
-        return service.results(ask, lambda run: run.translate(_few(ask.texts), _search(run, ask.search), ask=ask.ask))
+        return service.results(
+            ask,
+            lambda run: run.translate(_few(ask.texts), _search(run, ask), ask=ask.ask),
+        )
 
     @api.post("/summarize")
     def summarize(ask: AskOutputs) -> Any:
-        return service.results(ask, lambda run: run.summarize(_few(ask.texts), _search(run, ask.search), ask=ask.ask))
+        return service.results(
+            ask,
+            lambda run: run.summarize(_few(ask.texts), _search(run, ask), ask=ask.ask),
+        )
 
     @api.post("/classify")
     def classify(ask: AskClasses) -> Any:
-        return service.results(ask, lambda run: _classified(run, _few(ask.texts), ask.seconds))
+        return service.results(ask, lambda run: run.classify(_inputs(run, _few(ask.texts)), ask.seconds))
 
     @api.post("/tag")
     def tag(ask: AskTexts) -> Any:
@@ -159,7 +165,7 @@ def app(service: Service, token: str | None = None, hosts: Sequence[str] = LOOPB
     def generate(ask: AskContinuations) -> Any:
         if ask.stream:
             return StreamingResponse(_streamed(service, ask), media_type="text/plain; charset=utf-8")
-        return service.results(ask, lambda run: run.generate(_few(ask.prompts), _search(run, ask.search), ask.stop))
+        return service.results(ask, lambda run: run.generate(_few(ask.prompts), _search(run, ask), ask.stop))
 
     @api.post("/embed")
     def embed(ask: AskVectors) -> Any:
@@ -169,25 +175,9 @@ def app(service: Service, token: str | None = None, hosts: Sequence[str] = LOOPB
     return api
 
 
-def _classified(run: Run, texts: list[str], seconds: Texts | None) -> Iterable[Any]:
+def _inputs(run: Run, texts: list[str]) -> list[Any]:
     """Texts; or images in the request itself, since a file's name would be that of a file of this machine."""
-    if not isinstance(run.predictor, ImageClassifier):
-        return run.classify(texts, seconds)
-    found = list(run.predictor.classify(map(_image, texts)))
-    for one in found:
-        if isinstance(one, UserError):
-            raise one
-    return found
-
-
-def _image(text: str) -> bytes:
-    head, comma, data = text.partition(",")
-    if not comma or not head.startswith("data:image/") or not head.endswith(";base64"):
-        raise UserError("texts: an image is sent as data:image/png;base64,...")
-    try:
-        return base64.b64decode(data, validate=True)
-    except ValueError:
-        raise UserError("texts: the image is not valid base64") from None
+    return list(map(from_data_uri, texts)) if isinstance(run.predictor, ImageClassifier) else texts
 
 
 def _streamed(service: Service, ask: AskContinuations) -> Iterator[str]:
@@ -195,7 +185,7 @@ def _streamed(service: Service, ask: AskContinuations) -> Iterator[str]:
     if not isinstance(ask.prompts, str):
         raise UserError("stream: is for one prompt, given as a text")
     run = service.run(ask.run)
-    pieces = run.generator.stream(ask.prompts, _search(run, ask.search), ask.stop)
+    pieces = run.generator.stream(ask.prompts, _search(run, ask), ask.stop)
     piece = _next(service, pieces)
 
     def rest() -> Iterator[str]:
@@ -219,9 +209,8 @@ def _few(texts: Texts) -> list[str]:
     return several
 
 
-def _search(run: Run, given: Mapping[str, Any]) -> SearchConfig:
-    wishes = {"method": "beam", **given} if "beam" in given and "method" not in given else given
-    return validated(SearchConfig, {**run.config.decode.model_dump(), **wishes}, "search.")
+def _search(run: Run, ask: AskOutputs | AskContinuations) -> SearchConfig:
+    return run.config.decode.wishing(ask.search, "search.")
 
 
 def _row(one: Any, attention: bool) -> dict[str, Any]:
