@@ -7,7 +7,6 @@ model's own `forward`, `start` and `step`: what a model computes is written in i
 from __future__ import annotations
 
 import copy
-from functools import partial
 from typing import Literal, TypeVar, cast
 
 import torch
@@ -16,35 +15,30 @@ from torch import nn
 
 from regard.errors import UserError
 from regard.inference.attention import MakeLinear, PackedAttention, PackedSelfAttention
+from regard.inference.kernels import fits
 from regard.inference.linear import Int8Linear, PackedLinear
+from regard.inference.residual import PackedResidual
 from regard.nn.attention import Dot, Score
-from regard.nn.layers import FeedForward, MultiHeadAttention, SelfAttention
+from regard.nn.layers import FeedForward, MultiHeadAttention, Residual, SelfAttention
 
 Weights = Literal["float32", "int8"]
 Model = TypeVar("Model", bound=nn.Module)
-
-LARGE = 2**26
-"""A model with so many weights keeps them in one layout only, the best for single rows."""
 
 
 def pack(model: Model, weights: Weights = "float32") -> Model:
     """A twin of `model` for inference; off the CPU, the model itself.
 
-    The twin shares what it did not pack; what it packed, it holds a copy of.
+    The twin shares the model's weights; in 8 bits, it holds its own.
     """
     model.eval()
     if any(weight.device.type != "cpu" for weight in model.parameters()):
         if weights == "int8":
             raise UserError("int8 runs on the CPU only (try --device cpu)")
         return model
-    kinds: dict[Weights, type[Int8Linear] | type[PackedLinear]] = {"float32": PackedLinear, "int8": Int8Linear}
-    if not kinds[weights].available():
-        if weights == "int8":
-            raise UserError("int8 needs PyTorch's FBGEMM kernels, which this build of PyTorch does not have")
-        return model
-    large = sum(weight.numel() for weight in model.parameters()) >= LARGE
+    if weights == "int8" and not Int8Linear.available():
+        raise UserError("int8 needs PyTorch's FBGEMM kernels, which this build of PyTorch does not have")
     with torch.no_grad():
-        return cast(Model, _twin(model, partial(kinds[weights], once=large), {}))
+        return cast(Model, _twin(model, Int8Linear if weights == "int8" else PackedLinear, {}))
 
 
 def _twin(module: nn.Module, linear: MakeLinear, done: dict[nn.Module, nn.Module]) -> nn.Module:
@@ -58,12 +52,11 @@ def _twin(module: nn.Module, linear: MakeLinear, done: dict[nn.Module, nn.Module
         elif isinstance(module, FeedForward) and module.activation is F.relu:
             inner, output = module.inner, module.output
             done[module] = nn.Sequential(linear(inner.weight, inner.bias, True), linear(output.weight, output.bias))
+        elif isinstance(module, Residual) and isinstance(module.norm, nn.LayerNorm) and fits(module.norm.weight):
+            done[module] = PackedResidual(module, module.norm)
         elif type(module) is nn.Linear:
             done[module] = linear(module.weight, module.bias)
         else:
             done[module] = twin = copy.copy(module)
-            twin._modules = {
-                name: child and _twin(child, partial(linear, several=True) if name == "encoder" else linear, done)
-                for name, child in module._modules.items()
-            }
+            twin._modules = {name: child and _twin(child, linear, done) for name, child in module._modules.items()}
     return done[module]

@@ -19,13 +19,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from regard.inference.kernels import attend, fits, store
 from regard.nn.attention import Dot, attention
 from regard.nn.layers import MultiHeadAttention
 from regard.nn.record import Recording
 from regard.nn.state import KeyValue, State
 
 MakeLinear = Callable[..., nn.Module]
-"""(weight, bias, relu=False, several=False, once=False) -> a linear map."""
+"""(weight, bias, relu=False) -> a linear map."""
 
 ROOM = 32
 """Tokens that fit into a new buffer; a full one is exchanged for one of twice the size."""
@@ -74,11 +75,13 @@ class Cache(State):
     def append(self, pairs: Tensor) -> Cache:
         """The keys and values (R, T, 2, H, D) of more tokens; more than one at a time only where there is one slot."""
         length = self.length + pairs.shape[1]
-        fits = self.written[0] == self.length and length <= self.pairs.shape[3]
-        cache = self if fits else self._copied(self.pairs, room=2 * length)
-        width = self.width
-        slots = pairs.view(-1, width, *pairs.shape[1:]).permute(3, 0, 4, 2, 1, 5)  # (2, G, H, T, W, D)
-        cache.pairs[:, :, :, self.length : length] = slots
+        continues = self.written[0] == self.length and length <= self.pairs.shape[3]
+        cache = self if continues else self._copied(self.pairs, room=2 * length)
+        if pairs.shape[1] == 1 and fits(pairs):
+            store(pairs, cache.pairs, self.length)
+        else:
+            slots = pairs.view(-1, self.width, *pairs.shape[1:]).permute(3, 0, 4, 2, 1, 5)  # (2, G, H, T, W, D)
+            cache.pairs[:, :, :, self.length : length] = slots
         cache.written[0] = length
         return Cache(cache.pairs, cache.past, length, cache.written)
 
@@ -164,7 +167,7 @@ class PackedAttention(nn.Module):
         queries, memory = weight.tensor_split([self.joined])
         query_bias, memory_bias = (None, None) if bias is None else bias.tensor_split([self.joined])
         self.query_projection = linear(queries, query_bias)
-        self.memory_projection = linear(memory, memory_bias, several=True)
+        self.memory_projection = linear(memory, memory_bias)
 
     def query(self, inputs: Tensor) -> Tensor:
         projected: Tensor = self.query_projection(inputs)
@@ -185,20 +188,20 @@ class PackedAttention(nn.Module):
         record: Recording | None = None,
         site: str = "",
     ) -> Tensor:
-        rows, _, queries, _ = query.shape
-        if isinstance(memory, Cache):
-            key, value, past = memory.looked_at()
-            if past is not None:
-                query = _together(query, memory.width)
-                bias = past if bias is None else past + bias.repeat_interleave(memory.width, dim=-1)
-                if mask is not None:  # the beams of a sentence have the same padding
-                    mask = mask[:: memory.width].repeat_interleave(memory.width, dim=-1)
+        rows, _, queries, size = query.shape
+        key, value, past = memory.looked_at() if isinstance(memory, Cache) else (memory.key, memory.value, None)
+        width = memory.width if isinstance(memory, Cache | SharedMemory) else 1
+        if mask is not None:  # the beams of a sentence have the same padding
+            mask = mask[::width] if past is None else mask[::width].repeat_interleave(width, dim=-1)
+        if past is not None:
+            bias = past if bias is None else past + bias.repeat_interleave(width, dim=-1)
+        if queries == 1 and record is None and fits(query):
+            heads = attend(query, key, value, mask, bias, self.score.scale(size))
         else:
-            key, value = memory.key, memory.value
-            if isinstance(memory, SharedMemory) and memory.width > 1:
-                query, mask = _together(query, memory.width), None if mask is None else mask[:: memory.width]
-        heads = attention(query, key, value, mask=mask, bias=bias, score=self.score, record=record, site=site)
-        output: Tensor = self.output(heads.transpose(1, 2).reshape(rows, queries, -1))
+            query = query if width == 1 else _together(query, width)
+            heads = attention(query, key, value, mask=mask, bias=bias, score=self.score, record=record, site=site)
+            heads = heads.transpose(1, 2).reshape(rows, queries, -1)
+        output: Tensor = self.output(heads)
         return output
 
 

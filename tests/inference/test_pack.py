@@ -29,11 +29,6 @@ from regard.models.base import EncoderDecoder
 TRANSFORMERS = [name for name in VARIANTS if not name.startswith("rnn")]
 
 
-@pytest.fixture(autouse=True)
-def _pack_even_small_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regard.inference.linear.SMALL", 0)
-
-
 @pytest.fixture(params=VARIANTS)
 def model(request: pytest.FixtureRequest) -> EncoderDecoder:
     return pack(small_model(request.param))
@@ -127,8 +122,7 @@ def test_linear_maps_equal_the_plain_product(
     plain = torch.nn.Linear(24, 37, bias=bias)
     inputs = torch.randn(rows, 1, 24)
     expected = plain(inputs).relu() if relu else plain(inputs)
-    for several, once in ((False, False), (True, False), (False, True), (True, True)):
-        close(PackedLinear(plain.weight, plain.bias, relu, several, once)(inputs), expected)
+    close(PackedLinear(plain.weight, plain.bias, relu)(inputs), expected)
     rounded: Tensor = Int8Linear(plain.weight, plain.bias, relu)(inputs)
     assert (rounded - expected).abs().max() < 0.03 * expected.abs().max(), "8 bits and 7 bits: an error of a hundredth"
 
