@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.inference.kernels import attend, fits, store
+from regard.inference.kernels import attend, store
 from regard.nn.attention import Dot, attention
 from regard.nn.layers import MultiHeadAttention
 from regard.nn.record import Recording
@@ -72,12 +72,12 @@ class Cache(State):
     def width(self) -> int:
         return self.pairs.shape[4]
 
-    def append(self, pairs: Tensor) -> Cache:
+    def append(self, pairs: Tensor, quick: bool = False) -> Cache:
         """The keys and values (R, T, 2, H, D) of more tokens; more than one at a time only where there is one slot."""
         length = self.length + pairs.shape[1]
         continues = self.written[0] == self.length and length <= self.pairs.shape[3]
         cache = self if continues else self._copied(self.pairs, room=2 * length)
-        if pairs.shape[1] == 1 and fits(pairs):
+        if quick and pairs.shape[1] == 1:
             store(pairs, cache.pairs, self.length)
         else:
             slots = pairs.view(-1, self.width, *pairs.shape[1:]).permute(3, 0, 4, 2, 1, 5)  # (2, G, H, T, W, D)
@@ -154,12 +154,13 @@ class Cache(State):
 
 
 class PackedAttention(nn.Module):
-    """`MultiHeadAttention` with its weights packed: the queries' projection apart from the memory's."""
+    """`MultiHeadAttention` with its weights packed: the queries' projection apart from the memory's. If `quick`, single
+    queries are answered by our kernel."""
 
-    def __init__(self, plain: MultiHeadAttention, linear: MakeLinear) -> None:
+    def __init__(self, plain: MultiHeadAttention, linear: MakeLinear, quick: bool) -> None:
         super().__init__()
         assert isinstance(plain.score, Dot), f"scores other than dot products are not packed: {plain.score}"
-        self.heads, self.joined, self.score = plain.heads, plain.joined, plain.score
+        self.heads, self.joined, self.score, self.quick = plain.heads, plain.joined, plain.score, quick
         self.output = linear(plain.output.weight, plain.output.bias)
         self.pack(plain.weight, plain.bias, linear)
 
@@ -195,7 +196,7 @@ class PackedAttention(nn.Module):
             mask = mask[::width] if past is None else mask[::width].repeat_interleave(width, dim=-1)
         if past is not None:
             bias = past if bias is None else past + bias.repeat_interleave(width, dim=-1)
-        if queries == 1 and record is None and fits(query):
+        if self.quick and queries == 1 and record is None:
             heads = attend(query, key, value, mask, bias, self.score.scale(size))
         else:
             query = query if width == 1 else _together(query, width)
@@ -219,7 +220,7 @@ class PackedSelfAttention(PackedAttention):
         parts = self.projection(inputs).view(*inputs.shape[:2], 3, self.heads, -1)
         query = parts[:, :, 0].transpose(1, 2)
         if past is not None:
-            return query, past.append(parts[:, :, 1:])
+            return query, past.append(parts[:, :, 1:], self.quick)
         return query, KeyValue(parts[:, :, 1].transpose(1, 2), parts[:, :, 2].transpose(1, 2))
 
 

@@ -8,20 +8,20 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.inference.kernels import fits, product
+from regard.inference.kernels import product
 
 MOST = 256
 """With more rows than this, PyTorch's own product is as fast as the machine."""
 
 
 class PackedLinear(nn.Module):
-    """x W' + b, and its positive part where `relu`, in float32: up to `MOST` rows by our kernel."""
+    """x W' + b, and its positive part where `relu`, in float32: up to `MOST` rows by our kernel, if `quick`."""
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, relu: bool = False) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None, relu: bool = False, quick: bool = True) -> None:
         super().__init__()
         self.weight, self.relu = weight.detach().contiguous(), relu
         self.bias = weight.new_zeros(len(weight)) if bias is None else bias.detach()
-        self.most = MOST if fits(weight) else 0
+        self.most = MOST if quick else 0
 
     def forward(self, inputs: Tensor) -> Tensor:
         if inputs.numel() <= self.most * self.weight.shape[1]:

@@ -78,6 +78,7 @@ def test_what_is_stored() -> None:
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_without_the_pool_a_packed_model_is_the_same(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = small_model(variant)
+    monkeypatch.setattr("regard.inference.LARGE", 0)
     monkeypatch.setattr(kernels, "pool", lambda: None)
     packed = pack(plain)
     assert all(module.most == 0 for module in packed.modules() if isinstance(module, PackedLinear))

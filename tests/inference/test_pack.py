@@ -29,6 +29,11 @@ from regard.models.base import EncoderDecoder
 TRANSFORMERS = [name for name in VARIANTS if not name.startswith("rnn")]
 
 
+@pytest.fixture(autouse=True)
+def _kernels_for_small_models_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regard.inference.LARGE", 0)
+
+
 @pytest.fixture(params=VARIANTS)
 def model(request: pytest.FixtureRequest) -> EncoderDecoder:
     return pack(small_model(request.param))
