@@ -28,7 +28,7 @@ from rich.table import Table
 from bench.decoder_sides import DECODERS
 from bench.encoder_sides import ENCODERS
 from bench.peers import ctranslate2_folder, marian, of_marian
-from bench.shapes import DECODE, DECODE_VOCABULARY, LENGTH, PAIRS, TOKENS, TRAIN, TRAIN_VOCABULARY
+from bench.shapes import DECODE, DECODE_VOCABULARY, LENGTH, PAIRS, STEPS, TOKENS, TRAIN, TRAIN_VOCABULARY
 from bench.sides import SIDES
 from regard.nn.weights import weights_of
 from regard.training.folder import save_tensors
@@ -189,7 +189,7 @@ def main() -> None:
         folder = Path(name)
         prepare(folder)
         with sides("train", folder) as opened:
-            report.speeds("train, 4+4 layers, 128 wide", PAIRS * LENGTH, in_turns(opened, {}, rounds))
+            report.speeds("train, 4+4 layers, 128 wide", STEPS * PAIRS * LENGTH, in_turns(opened, {}, rounds))
             report.peaks("memory, training", opened)
         with sides("decode", folder) as opened:
             for rows in (1, 32):

@@ -4,8 +4,8 @@ import random
 
 from regard.models.transformer import TransformerConfig
 
-PAIRS, LENGTH = 128, 16
-"""Training: so many pairs a step, of so many tokens on either side."""
+STEPS, PAIRS, LENGTH = 4, 128, 16
+"""Training: so many steps a turn, of so many pairs, of so many tokens on either side."""
 TOKENS = 24
 """Decoding: so many tokens in and out."""
 TRAIN_VOCABULARY, DECODE_VOCABULARY = 9_700, 8_000

@@ -20,6 +20,7 @@ from bench.shapes import (
     DECODE_VOCABULARY,
     LENGTH,
     PAIRS,
+    STEPS,
     TOKENS,
     TRAIN,
     TRAIN_VOCABULARY,
@@ -31,22 +32,23 @@ Work = Callable[..., Any]
 
 
 def train_step(model: Any, loss: Callable[[Any, Any, Any], Any]) -> Work:
-    """One step of Adam on 128 pairs of 16+16 tokens."""
+    """A few steps of Adam, one after the other as in training, on 128 pairs of 16+16 tokens."""
     import torch
 
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, betas=(0.9, 0.98), eps=1e-9, fused=True)
     model.train()
+    source, target = torch.tensor(sentences(PAIRS, LENGTH, 0)), torch.tensor(sentences(PAIRS, LENGTH + 1, 1))
 
-    def step() -> float:
+    def steps() -> float:
         torch.manual_seed(1)
-        source, target = torch.tensor(sentences(PAIRS, LENGTH, 0)), torch.tensor(sentences(PAIRS, LENGTH + 1, 1))
-        value = loss(source, target[:, :-1], target[:, 1:])
-        value.backward()
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        return float(value) / target[:, 1:].numel()
+        for _ in range(STEPS):
+            value = loss(source, target[:, :-1], target[:, 1:])
+            value.backward()
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        return float(value.detach()) / target[:, 1:].numel()
 
-    return step
+    return steps
 
 
 def regard_train(folder: Path) -> Work:

@@ -43,31 +43,34 @@ class _ProjectedLoss(torch.autograd.Function):
         grad_weight = torch.zeros_like(weight, dtype=torch.float32)  # sums over chunks lose too much in bfloat16
         grad_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
         loss = torch.zeros((), dtype=torch.float32, device=hidden.device)
-        uniform = smoothing / len(weight)
-        mean_weight, mean_bias = weight.float().mean(dim=0), 0.0 if bias is None else bias.float().mean()
+        uniform, room = smoothing / len(weight), weight.new_empty(CHUNK, len(weight))
+        weights, mean_bias = weight.float().sum(dim=0), 0.0 if bias is None else bias.float().mean()
         for rows in range(0, len(hidden), CHUNK):
             part, answer = hidden[rows : rows + CHUNK], target[rows : rows + CHUNK, None]
-            logits = F.linear(part, weight, bias).float()  # (chunk, V)
+            logits = _linear(part, weight, bias, room[: len(part)]).float()  # (chunk, V)
             chosen, peak = logits.gather(1, answer), logits.amax(dim=1, keepdim=True)
-            grad = logits.sub_(peak).exp_()  # in place: the softmax, and soon its gradient
-            total = grad.sum(dim=1, keepdim=True)
+            odds = logits.sub_(peak).exp_()  # in place: p times its total, and soon the gradient
+            total = odds.sum(dim=1, keepdim=True)
             # -(1-ε) log p(y) - ε mean log p = Z - (1-ε) z_y - ε mean z, and mean z = h · mean W + mean b
             loss += (total.log() + peak - (1 - smoothing) * chosen).sum()
             if smoothing:
-                loss -= smoothing * (part.float() @ mean_weight + mean_bias).sum()
-            # d loss / d logits = p - (1-ε)·onehot - ε/V
-            grad *= 1 / total
-            if smoothing:
-                grad -= uniform
-            grad.scatter_add_(1, answer, torch.full_like(chosen, smoothing - 1))
-            grad = grad.to(part.dtype)
-            torch.mm(grad, weight, out=grad_hidden[rows : rows + CHUNK])
-            if grad.dtype == torch.float32:
-                grad_weight.addmm_(grad.t(), part)
+                loss -= smoothing * (part.float() @ (weights / len(weight)) + mean_bias).sum()
+            # d loss / d logits = p - (1-ε)·onehot - ε/V; what is the same in a whole row or column, after the products
+            odds = odds.scatter_add_(1, answer, (smoothing - 1) * total).to(part.dtype)
+            share = 1 / total
+            torch.mm(odds, weight, out=grad_hidden[rows : rows + CHUNK])
+            grad_hidden[rows : rows + CHUNK].mul_(share).sub_(uniform * weights)
+            scaled = (part * share).to(part.dtype)
+            if odds.dtype == torch.float32:
+                grad_weight.addmm_(odds.t(), scaled)
             else:
-                grad_weight += grad.t() @ part
+                grad_weight += odds.t() @ scaled
             if grad_bias is not None:
-                grad_bias += grad.sum(dim=0)
+                grad_bias += (odds.t() @ share.to(odds.dtype))[:, 0]
+        if smoothing:
+            grad_weight -= uniform * hidden.float().sum(dim=0)
+            if grad_bias is not None:
+                grad_bias -= uniform * len(hidden)
         ctx.save_for_backward(grad_hidden, grad_weight, grad_bias)
         return loss
 
@@ -75,6 +78,13 @@ class _ProjectedLoss(torch.autograd.Function):
     def backward(ctx: Any, *grads: Any) -> Any:
         (scale,) = grads
         return *(None if grad is None else grad * scale for grad in ctx.saved_tensors), None, None
+
+
+def _linear(inputs: Tensor, weight: Tensor, bias: Tensor | None, room: Tensor) -> Tensor:
+    """x W' + b, into memory that is there already: new memory for every chunk would cost as much as a pass over it."""
+    if bias is None:
+        return torch.mm(inputs, weight.t(), out=room)
+    return torch.addmm(bias, inputs, weight.t(), out=room)
 
 
 def soft_loss(logits: Tensor, teacher: Tensor, temperature: float = 1.0) -> Tensor:
