@@ -23,6 +23,8 @@ BLOCK = 16
 """Outputs of each third that four rows are multiplied into before the next four: the rows stay in the nearest cache."""
 
 ZERO, LOWEST = np.float32(0), np.float32(-87)
+NOTHING = np.float32(1e-30)
+"""Weights below this, as those of forbidden places, change no sum."""
 
 _thread = types.ExternalFunction("omp_get_thread_num", types.int32())
 _threads = types.ExternalFunction("omp_get_num_threads", types.int32())
@@ -179,7 +181,7 @@ def _look(query: Any, key: int, value: int, step: int, weights: Any, output: Any
     output[:] = 0
     for p in range(len(weights)):
         weight = weights[p]
-        if weight > 0:
+        if weight > NOTHING:
             v = carray(_floats(value + 4 * p * step), (size,))
             for d in range(size):
                 output[d] += weight * v[d]

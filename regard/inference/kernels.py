@@ -61,6 +61,7 @@ def product(inputs: Tensor, weight: Tensor, bias: Tensor, relu: bool = False) ->
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, bias: Tensor | None, scale: float) -> Tensor:
     """`attention` of one query of each row, W rows of each of G groups over the same keys:
     (R, H, 1, D) and (G, H, K, D) twice -> (R, 1, HD). The mask and the bias are broadcast to (G, H, W, K)."""
+    assert key.stride() == value.stride(), f"keys and values should lie alike: {key.stride()}, {value.stride()}"
     rows, heads, _, size = query.shape
     groups, _, keys, _ = key.shape
     shape = (groups, heads, rows // groups, keys)
