@@ -97,7 +97,8 @@ def _decoded(path: Path) -> Iterator[str]:
         try:
             yield line.decode()
         except UnicodeDecodeError as problem:
-            raise UserError(f"{path}: line {number} is not UTF-8 text ({problem.reason})") from None
+            wrong = f"{path}: line {number} is not UTF-8 text ({problem.reason})"
+            raise UserError(f"{wrong}; another encoding? iconv -f LATIN1 -t UTF-8") from None
 
 
 def _records(path: Path) -> Iterator[str]:

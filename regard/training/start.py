@@ -96,6 +96,9 @@ def _check_promise(config: Config) -> None:
 def _check_layers(config: Config) -> None:
     """Only encoders have layers that are counted from below (`regard.training.optimizer.depth`)."""
     if issubclass(MODELS[config.model.kind].model, Encoder | ImageEncoder):
+        layers = getattr(config.model, "layers", math.inf)
+        if config.train.freeze > layers:
+            raise UserError(f"train.freeze = {config.train.freeze}: the model has {layers} layers (-1: all of it)")
         return
     for name, given in (("freeze", config.train.freeze), ("layer_decay", config.train.layer_decay != 1)):
         if given:

@@ -426,6 +426,8 @@ def test_a_tokenizer_that_encoders_cannot_have_is_refused(tmp_path: Path) -> Non
 
 
 def test_layers_are_frozen_in_encoders_only(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"train\.freeze = 9: the model has 2 layers"):
+        settle("classify", ["reviews.csv"], "bert-tiny", None, {"train.freeze": 9})
     with pytest.raises(UserError, match=r"train\.freeze: is for encoders"):
         settle("translate", ["english-french"], None, None, {"train.freeze": 1})
 
