@@ -47,8 +47,9 @@ class EncoderDecoder(nn.Module, ABC):
         """One target token for each row (B,) -> the logits of the next (B, V), and the state after it."""
 
 
-SummaryKind = Literal["pooler", "dense-tanh", "dense-relu", "dense-gelu", "dense-gelu-tanh"]
-"""What a head makes of a whole input's vector: nothing where the encoder's pooler did, else a dense layer first."""
+SummaryKind = Literal["pooler", "mean", "dense-tanh", "dense-relu", "dense-gelu", "dense-gelu-tanh"]
+"""What a head reads of a whole input: what the encoder's pooler made of one token's vector, the mean of all vectors, or
+a dense layer over one token's."""
 
 
 Features = Literal["last", "sum-last-four", "concat-last-four"]
@@ -137,6 +138,11 @@ class Encoder(nn.Module, ABC):
     def summary(self, hidden: Tensor, ids: Tensor) -> Tensor:
         """One vector for the whole input, that of the token kept for it, through the pooler if there is one:
         (B, T, M), (B, T) -> (B, M)."""
+
+    def mean(self, hidden: Tensor, ids: Tensor) -> Tensor:
+        """The mean of the vectors of all that is no padding: (B, T, M), (B, T) -> (B, M)."""
+        real = (ids != self.config.pad).unsqueeze(-1)
+        return (hidden * real).sum(dim=1) / real.sum(dim=1)
 
 
 class ImageEncoder(nn.Module, ABC):

@@ -32,6 +32,7 @@ from regard.nn.record import Recording
 
 DENSE: dict[SummaryKind, Callable[[Tensor], Tensor] | None] = {
     "pooler": None,
+    "mean": None,
     "dense-tanh": torch.tanh,
     "dense-relu": F.relu,
     "dense-gelu": F.gelu,
@@ -40,9 +41,12 @@ DENSE: dict[SummaryKind, Callable[[Tensor], Tensor] | None] = {
 
 
 class Head(nn.Module):
-    """Vectors (..., M) -> answers. `of_summary`: it reads one vector for the whole input, not one for each token."""
+    """Vectors (..., M) -> answers.
 
-    of_summary = False
+    `of_summary`: it reads one vector for the whole input, not one for each token; `of_mean`: the mean of all.
+    """
+
+    of_summary = of_mean = False
 
 
 class MaskedWords(Head):
@@ -89,7 +93,7 @@ class Sequence(Head):
 
     def __init__(self, config: EncoderConfig, summary: SummaryKind, classes: int) -> None:
         super().__init__()
-        self.activation = DENSE[summary]
+        self.activation, self.of_mean = DENSE[summary], summary == "mean"
         self.dense = None if self.activation is None else nn.Linear(config.width, config.width)
         self.dropout = _dropout(config)
         self.output = nn.Linear(config.width, classes)
@@ -160,7 +164,9 @@ class Headed(nn.Module):
         rows = ids.flatten(0, -2)
         layers = self.encoder.each_layer(rows, None if segments is None else segments.flatten(0, -2), record)
         hidden = features(layers, self.encoder.config.features if isinstance(self.head, Token) else "last")
-        logits: Tensor = self.head(self.encoder.summary(hidden, rows) if self.head.of_summary else hidden)
+        if self.head.of_summary:
+            hidden = self.encoder.mean(hidden, rows) if self.head.of_mean else self.encoder.summary(hidden, rows)
+        logits: Tensor = self.head(hidden)
         return logits.reshape(*ids.shape[:-1], *logits.shape[1:])
 
 

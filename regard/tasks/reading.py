@@ -97,9 +97,8 @@ class Reader:
         found: dict[int, Tensor] = {}
         for chosen, inputs in self._batches(rows):
             hidden = self._mixed(inputs, layers)
-            real = (inputs.ids != self.config.pad).unsqueeze(-1)
             if pooling == "mean":
-                pooled = (hidden * real).sum(dim=1) / real.sum(dim=1)
+                pooled = self.model.encoder.mean(hidden, inputs.ids)
             elif pooling == "first":
                 pooled = hidden[:, 0]
             else:

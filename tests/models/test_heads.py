@@ -47,6 +47,17 @@ def test_shapes_and_no_weight_without_use(variant: str, head: HeadName) -> None:
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("variant", ENCODERS)
+def test_the_mean_is_read_of_all_that_is_no_padding(variant: str) -> None:
+    config = parse_model({**ENCODERS[variant], "sequence_summary": "mean"})
+    model, read = build_headed(config, VOCABULARY, "sequence", 3).eval(), ids(2, 6)
+    assert not [name for name, _ in model.named_parameters() if "pooler" in name or "dense" in name], "without use"
+    close(model(read), model.head.get_submodule("output")(model.encoder(read).mean(dim=1)))
+    padded = torch.cat([read, torch.full((2, 3), model.encoder.config.pad)], dim=1)
+    close(model(padded), model(read))
+
+
+@torch.no_grad()
 def test_choices_are_read_one_by_one() -> None:
     model, read = headed("bert", "choice").eval(), ids(2, 4, 6)
     for choice in range(4):
