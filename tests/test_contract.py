@@ -108,12 +108,16 @@ def test_decoding_a_batch_equals_one_by_one(model: EncoderDecoder, method: str) 
 
 
 @torch.no_grad()
-def test_recording_changes_nothing_and_rows_sum_to_one(model: EncoderDecoder) -> None:
-    source, target = ids(2, 5), ids(2, 4, seed=2)
+@pytest.mark.parametrize("length", [1, 4])
+def test_recording_changes_nothing_and_rows_sum_to_one(model: EncoderDecoder, length: int) -> None:
+    source, target = ids(2, 5), ids(2, length, seed=2)
     source[1, 3:] = PAD
     recording = Recording()
     assert torch.equal(model(source, target, record=recording), model(source, target)), "recorded = unrecorded"
     assert bool(recording.weights) == (model.config.kind != "rnn"), "every model but the plain RNN has attention"
+    other = Recording()
+    model(source, ids(2, 7), record=other)
+    assert set(recording.weights) == set(other.weights), "everything is seen, of one token and of many"
     for site in recording.weights:
         weights = recording.batch(site)
         close(weights.sum(dim=-1)[0], torch.ones(weights.shape[1:3]))

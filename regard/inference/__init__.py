@@ -42,8 +42,8 @@ def pack(model: Model, weights: Weights = "float32") -> Model:
         return model
     if weights == "int8" and not Int8Linear.available():
         raise UserError("int8 needs PyTorch's FBGEMM kernels, which this build of PyTorch does not have")
-    counts = [weight.numel() for weight in model.parameters()]
-    quick = sum(counts) >= LARGE and all(map(fits, model.parameters()))
+    held = [weight.detach() for weight in model.parameters()]
+    quick = sum(weight.numel() for weight in held) >= LARGE and all(map(fits, held))
     linear = Int8Linear if weights == "int8" else partial(PackedLinear, quick=quick)
     with torch.no_grad():
         return cast(Model, _twin(model, linear, quick, {}))

@@ -19,8 +19,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.inference.kernels import attend, store
-from regard.nn.attention import Dot, attention
+from regard.inference.kernels import attend, fits, store
+from regard.nn.attention import Dot, attention, look_on
 from regard.nn.layers import MultiHeadAttention
 from regard.nn.record import Recording
 from regard.nn.state import KeyValue, State
@@ -77,7 +77,7 @@ class Cache(State):
         length = self.length + pairs.shape[1]
         continues = self.written[0] == self.length and length <= self.pairs.shape[3]
         cache = self if continues else self._copied(self.pairs, room=2 * length)
-        if quick and pairs.shape[1] == 1:
+        if quick and pairs.shape[1] == 1 and fits(pairs) and fits(cache.pairs):
             store(pairs, cache.pairs, self.length)
         else:
             slots = pairs.view(-1, self.width, *pairs.shape[1:]).permute(3, 0, 4, 2, 1, 5)  # (2, G, H, T, W, D)
@@ -196,11 +196,12 @@ class PackedAttention(nn.Module):
             mask = mask[::width] if past is None else mask[::width].repeat_interleave(width, dim=-1)
         if past is not None:
             bias = past if bias is None else past + bias.repeat_interleave(width, dim=-1)
-        if self.quick and queries == 1 and record is None:
+        grouped = query if width == 1 else _together(query, width)
+        if self.quick and queries == 1 and fits(query) and fits(key):
+            look_on(record, site, grouped, key, value, mask, bias, self.score)
             heads = attend(query, key, value, mask, bias, self.score.scale(size))
         else:
-            query = query if width == 1 else _together(query, width)
-            heads = attention(query, key, value, mask=mask, bias=bias, score=self.score, record=record, site=site)
+            heads = attention(grouped, key, value, mask=mask, bias=bias, score=self.score, record=record, site=site)
             heads = heads.transpose(1, 2).reshape(rows, queries, -1)
         output: Tensor = self.output(heads)
         return output
@@ -231,7 +232,7 @@ def _together(query: Tensor, width: int) -> Tensor:
 
 def _own_slots(sentences: int, width: int) -> Tensor:
     """`past` of one token that every beam has written itself: (G, 1, W, W)."""
-    own = torch.full((width, width), float("-inf")).fill_diagonal_(0.0)
+    own = torch.full((width, width), float("-inf"), dtype=torch.float32).fill_diagonal_(0.0)
     return own.expand(sentences, 1, width, width)
 
 

@@ -3,7 +3,7 @@ and does one thread's part.
 
 A product of few rows reads every weight for a handful of operations, so what counts is how fast memory arrives.
 Libraries read a matrix row after row; here every thread reads three rows at the same time that lie far apart, which the
-memory answers half as fast again.
+memory answers 1.5 times as fast.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def kernel(function: Callable[[Any], None]) -> Any:
     signature = types.void(types.CPointer(types.float64))
     try:
         return numba.cfunc(signature, cache=True)(function)
-    except RuntimeError:
+    except (RuntimeError, OSError):
         return numba.cfunc(signature)(function)
 
 

@@ -1,13 +1,14 @@
 """What decoding spends its time on, by kernels of our own (`regard.inference.compiled`): the product of few rows with a
 large matrix, attention of one query for each row, the sum and norm between them.
 
-PyTorch's own threads do the work: a second pool of threads would fight with them. Where PyTorch runs on another OpenMP
-than GNU's (macOS, Windows), nothing `fits`, and models are executed as they are.
+PyTorch's own threads do the work: a second pool of threads would fight with them. They are those of GNU's OpenMP on
+Linux; elsewhere nothing `fits`, and models are executed as they are.
 """
 
 from __future__ import annotations
 
 import ctypes
+import sys
 from functools import cache
 from typing import Any
 
@@ -15,28 +16,31 @@ import torch
 from torch import Tensor
 
 ALONE = 2**15
-"""Work of fewer multiplications is done before a second thread has begun."""
+"""So many multiplications are done before another thread has begun."""
 
 
 @cache
 def pool() -> Any:
     """`GOMP_parallel(function, arguments, threads, flags)` of the OpenMP that PyTorch runs on."""
-    try:
-        fork = ctypes.CDLL(None).GOMP_parallel
-    except (AttributeError, OSError, TypeError):
+    if sys.platform != "linux":
         return None
-    fork.argtypes, fork.restype = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint], None
-    return fork
+    try:
+        parallel = ctypes.CDLL(None).GOMP_parallel
+    except AttributeError:
+        return None
+    parallel.argtypes, parallel.restype = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint], None
+    return parallel
 
 
 def fits(numbers: Tensor) -> bool:
-    """Whether the kernels can work on such numbers."""
-    return numbers.dtype == torch.float32 and numbers.device.type == "cpu" and pool() is not None
+    """Whether the kernels can work on such numbers, of which no gradient is asked."""
+    alike = numbers.dtype == torch.float32 and numbers.device.type == "cpu"
+    return alike and not numbers.requires_grad and pool() is not None
 
 
 @cache
 def _address(kernel: str) -> int:
-    """Where a kernel's code is. The first use on a machine compiles it, which takes seconds."""
+    """Where the code of `compiled`'s kernel of that name is. The first use on a machine compiles it, for seconds."""
     from regard.inference import compiled
 
     return int(getattr(compiled, kernel).address)
@@ -44,7 +48,7 @@ def _address(kernel: str) -> int:
 
 def _run(kernel: str, work: int, *given: float) -> None:
     """The kernel on every thread. Numbers travel as float64, which holds addresses exactly."""
-    threads = 1 if work < ALONE else torch.get_num_threads()
+    threads = min(torch.get_num_threads(), 1 + work // ALONE)
     pool()(_address(kernel), (ctypes.c_double * len(given))(*given), threads, 0)
 
 
@@ -60,7 +64,8 @@ def product(inputs: Tensor, weight: Tensor, bias: Tensor, relu: bool = False) ->
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, bias: Tensor | None, scale: float) -> Tensor:
     """`attention` of one query of each row, W rows of each of G groups over the same keys:
-    (R, H, 1, D) and (G, H, K, D) twice -> (R, 1, HD). The mask and the bias are broadcast to (G, H, W, K)."""
+    (R, H, 1, D) and (G, H, K, D) twice -> (R, 1, HD). The mask and the bias are broadcast to (G, H, W, K). A score that
+    is no number counts as forbidden."""
     assert key.stride() == value.stride(), f"keys and values should lie alike: {key.stride()}, {value.stride()}"
     rows, heads, _, size = query.shape
     groups, _, keys, _ = key.shape

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.inference.kernels import product
+from regard.inference.kernels import fits, product
 
 MOST = 256
 """With more rows than this, PyTorch's own product is as fast as the machine."""
@@ -17,14 +17,13 @@ MOST = 256
 class PackedLinear(nn.Module):
     """x W' + b, and its positive part where `relu`, in float32: up to `MOST` rows by our kernel, if `quick`."""
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, relu: bool = False, quick: bool = True) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None, relu: bool = False, quick: bool = False) -> None:
         super().__init__()
-        self.weight, self.relu = weight.detach().contiguous(), relu
+        self.weight, self.relu, self.quick = weight.detach().contiguous(), relu, quick
         self.bias = weight.new_zeros(len(weight)) if bias is None else bias.detach()
-        self.most = MOST if quick else 0
 
     def forward(self, inputs: Tensor) -> Tensor:
-        if inputs.numel() <= self.most * self.weight.shape[1]:
+        if self.quick and inputs.numel() <= MOST * self.weight.shape[1] and fits(inputs):
             return product(inputs, self.weight, self.bias, self.relu)
         output = F.linear(inputs, self.weight, self.bias)
         return output.relu_() if self.relu else output

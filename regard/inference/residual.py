@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from regard.inference.kernels import normed_sum
+from regard.inference.kernels import fits, normed_sum
 from regard.nn.layers import Residual
 
 
@@ -22,4 +22,7 @@ class PackedResidual(nn.Module):
     def after(self, inputs: Tensor, output: Tensor) -> Tensor:
         if self.placement == "pre":
             return inputs + output
-        return normed_sum(inputs, output, self.norm.weight, self.norm.bias, self.norm.eps)
+        if fits(inputs) and fits(output):
+            return normed_sum(inputs, output, self.norm.weight, self.norm.bias, self.norm.eps)
+        normed: Tensor = self.norm(inputs + output)
+        return normed

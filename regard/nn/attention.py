@@ -165,17 +165,31 @@ def attention(
     Recording computes the weights it was asked for beside it, before dropout, so that looking changes nothing in the
     output.
     """
-    if record is not None and record.wants(site):
-        record_weights(
-            record, site, query, key, value, score,
-            lambda heads, rows: (_selected(mask, heads, rows), _selected(bias, heads, rows)),
-        )  # fmt: skip
+    look_on(record, site, query, key, value, mask, bias, score)
     if isinstance(score, Dot) and not _short(query, key):
         terms = mask if bias is None else bias if mask is None else bias.masked_fill(~mask, float("-inf"))
         scale = score.scale(query.shape[-1])
         return F.scaled_dot_product_attention(query, key, value, attn_mask=terms, dropout_p=dropout, scale=scale)
     weights = attention_weights(query, key, mask, bias, score)
     return F.dropout(weights, dropout) @ value
+
+
+def look_on(
+    record: Recording | None,
+    site: str,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    bias: Tensor | None,
+    score: Score,
+) -> None:
+    """Record an attention, if it is asked for."""
+    if record is not None and record.wants(site):
+        record_weights(
+            record, site, query, key, value, score,
+            lambda heads, rows: (_selected(mask, heads, rows), _selected(bias, heads, rows)),
+        )  # fmt: skip
 
 
 def record_weights(

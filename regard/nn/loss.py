@@ -43,34 +43,33 @@ class _ProjectedLoss(torch.autograd.Function):
         grad_weight = torch.zeros_like(weight, dtype=torch.float32)  # sums over chunks lose too much in bfloat16
         grad_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
         loss = torch.zeros((), dtype=torch.float32, device=hidden.device)
-        uniform, room = smoothing / len(weight), weight.new_empty(CHUNK, len(weight))
-        weights, mean_bias = weight.float().sum(dim=0), 0.0 if bias is None else bias.float().mean()
+        room = weight.new_empty(min(CHUNK, len(hidden)), len(weight))
+        uniform, weight_sum, hidden_sum = smoothing / len(weight), weight.float().sum(dim=0), hidden.float().sum(dim=0)
         for rows in range(0, len(hidden), CHUNK):
             part, answer = hidden[rows : rows + CHUNK], target[rows : rows + CHUNK, None]
             logits = _linear(part, weight, bias, room[: len(part)]).float()  # (chunk, V)
             chosen, peak = logits.gather(1, answer), logits.amax(dim=1, keepdim=True)
-            odds = logits.sub_(peak).exp_()  # in place: p times its total, and soon the gradient
-            total = odds.sum(dim=1, keepdim=True)
-            # -(1-ε) log p(y) - ε mean log p = Z - (1-ε) z_y - ε mean z, and mean z = h · mean W + mean b
+            grad = logits.sub_(peak).exp_()  # in place: p times its total, and soon the gradient times it
+            total = grad.sum(dim=1, keepdim=True)
             loss += (total.log() + peak - (1 - smoothing) * chosen).sum()
-            if smoothing:
-                loss -= smoothing * (part.float() @ (weights / len(weight)) + mean_bias).sum()
             # d loss / d logits = p - (1-ε)·onehot - ε/V; what is the same in a whole row or column, after the products
-            odds = odds.scatter_add_(1, answer, (smoothing - 1) * total).to(part.dtype)
+            grad = grad.scatter_add_(1, answer, (smoothing - 1) * total).to(part.dtype)
             share = 1 / total
-            torch.mm(odds, weight, out=grad_hidden[rows : rows + CHUNK])
-            grad_hidden[rows : rows + CHUNK].mul_(share).sub_(uniform * weights)
+            torch.mm(grad, weight, out=grad_hidden[rows : rows + CHUNK])
+            grad_hidden[rows : rows + CHUNK].mul_(share).sub_(uniform * weight_sum)
             scaled = (part * share).to(part.dtype)
-            if odds.dtype == torch.float32:
-                grad_weight.addmm_(odds.t(), scaled)
+            if grad.dtype == torch.float32:
+                grad_weight.addmm_(grad.t(), scaled)
             else:
-                grad_weight += odds.t() @ scaled
+                grad_weight += grad.t() @ scaled
             if grad_bias is not None:
-                grad_bias += (odds.t() @ share.to(odds.dtype))[:, 0]
-        if smoothing:
-            grad_weight -= uniform * hidden.float().sum(dim=0)
-            if grad_bias is not None:
-                grad_bias -= uniform * len(hidden)
+                grad_bias += (grad.t() @ share.to(grad.dtype))[:, 0]
+        # -(1-ε) log p(y) - ε mean log p = Z - (1-ε) z_y - ε mean z, and mean z = h · mean W + mean b
+        loss -= uniform * (hidden_sum @ weight_sum)
+        grad_weight -= uniform * hidden_sum
+        if bias is not None and grad_bias is not None:
+            loss -= uniform * len(hidden) * bias.float().sum()
+            grad_bias -= uniform * len(hidden)
         ctx.save_for_backward(grad_hidden, grad_weight, grad_bias)
         return loss
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 import torch
 from conftest import BOS, EOS, PAD, VARIANTS, small_model
@@ -115,19 +117,18 @@ def test_a_past_outgrows_its_first_buffer() -> None:
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("rows", [1, 2, 7, 32, 300])
+@pytest.mark.parametrize("rows", [0, 1, 2, 7, 32, 300])
 @pytest.mark.parametrize("relu", [False, True])
 @pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("threads", [1, 2, 3])
-def test_linear_maps_equal_the_plain_product(
-    rows: int, relu: bool, bias: bool, threads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_linear_maps_equal_the_plain_product(rows: int, relu: bool, bias: bool) -> None:
     torch.manual_seed(0)
-    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)  # so many parts, of which the last may be smaller
     plain = torch.nn.Linear(24, 37, bias=bias)
     inputs = torch.randn(rows, 1, 24)
     expected = plain(inputs).relu() if relu else plain(inputs)
-    close(PackedLinear(plain.weight, plain.bias, relu)(inputs), expected)
+    for quick in (False, True):
+        close(PackedLinear(plain.weight, plain.bias, relu, quick)(inputs), expected)
+    if not rows:
+        return
     rounded: Tensor = Int8Linear(plain.weight, plain.bias, relu)(inputs)
     assert (rounded - expected).abs().max() < 0.03 * expected.abs().max(), "8 bits and 7 bits: an error of a hundredth"
 
@@ -140,14 +141,35 @@ def test_int8_stays_close(variant: str) -> None:
     expected, found = (one.output(one(source, target)) for one in (plain, pack(plain, "int8")))
     assert (found - expected).std() < 0.1 * expected.std()
     assert not torch.equal(found, expected), "it is rounded"
+    packed = pack(plain, "int8")
+    one, other = plain.start(source), packed.start(source)
+    for rows in ([0, 0, 1, 1, 2, 2], [1, 0, 2, 2, 4, 5], [3, 2, 4, 4]):
+        one, other = one.select(torch.tensor(rows)), other.select(torch.tensor(rows))
+        tokens = ids(len(rows), seed=len(rows))
+        (expected, one), (found, other) = plain.step(tokens, one), packed.step(tokens, other)
+        assert (found - expected).std() < 0.1 * expected.std()
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_linear_maps_are_packed(variant: str) -> None:
     plain = small_model(variant)
-    kinds = [type(module) for module in pack(plain).modules()]
-    assert PackedLinear in kinds
+    linear = [module for module in pack(plain).modules() if isinstance(module, PackedLinear)]
+    assert linear
+    assert all(module.quick for module in linear) == (sys.platform == "linux"), "PyTorch's threads are found"
     assert Int8Linear in {type(module) for module in pack(plain, "int8").modules()}
+
+
+@pytest.mark.parametrize("variant", TRANSFORMERS)
+def test_where_the_kernels_do_not_fit_pytorch_goes_on(variant: str) -> None:
+    """Other kinds of numbers, and gradients, are not theirs."""
+    plain = small_model(variant)
+    packed, source, target = pack(plain), ids(3, 5), ids(3, 1)
+    with torch.autocast("cpu", torch.bfloat16):
+        close_enough = (packed(source, target) - plain(source, target)).abs().max()
+    assert close_enough < 0.1
+    hidden = plain(source, target).detach().requires_grad_()
+    packed.output(hidden).logsumexp(-1).sum().backward()
+    assert hidden.grad is not None
 
 
 def test_packing_changes_nothing_in_the_model() -> None:

@@ -27,6 +27,23 @@ def test_chunked_equals_plain(smoothing: float, biased: bool, rows: int) -> None
         torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_chunked_equals_plain_in_half_precision(smoothing: float) -> None:
+    grown = []
+    for loss, kind in ((plain_loss, torch.float32), (projected_loss, torch.bfloat16)):
+        torch.manual_seed(1)
+        hidden, weight = torch.randn(CHUNK + 3, 8, requires_grad=True), torch.randn(11, 8, requires_grad=True)
+        bias, target = torch.randn(11, requires_grad=True), torch.randint(0, 11, (CHUNK + 3,))
+        with torch.autocast("cpu", torch.bfloat16, enabled=kind == torch.bfloat16):
+            value = loss(hidden, weight, bias, target, smoothing)
+        value.backward()
+        grown.append([value, hidden.grad, weight.grad, bias.grad])
+    for one, other in zip(*grown, strict=True):
+        assert one is not None
+        assert other is not None
+        assert (one - other).norm() < 0.02 * one.norm()
+
+
 def test_a_tied_weight_receives_both_gradients() -> None:
     torch.manual_seed(0)
     found = []
