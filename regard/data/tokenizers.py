@@ -119,8 +119,11 @@ class Tokenizer:
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text again; PAD, BOS and EOS are dropped, bytes that are no UTF-8 become U+FFFD."""
-        text = b"".join([self._bytes[index] for index in ids]).decode(errors="replace")
-        return text.replace(SPACE, " ").removeprefix(" ")
+        return self.spelled(ids).replace(SPACE, " ").removeprefix(" ")
+
+    def spelled(self, ids: Iterable[int]) -> str:
+        """The text as it is cut into pieces, with `▁` for spaces."""
+        return b"".join([self._bytes[index] for index in ids]).decode(errors="replace")
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """A label for each token, for pictures: `["L'", "homme", "dort", ".", "</s>"]`."""

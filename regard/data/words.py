@@ -10,11 +10,10 @@ from tokenizers import Regex, pre_tokenizers
 SPACE = "▁"
 _PIECE = Regex(r"▁?[^▁\p{P}\p{S}]+['’]?|▁?[[\p{P}\p{S}]&&[^▁]]|▁")
 
+marked = pre_tokenizers.Split(_PIECE, behavior="isolated")
+"""Parts a text whose spaces are marked already."""
 splitter = pre_tokenizers.Sequence(
-    [
-        pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="always", split=False),
-        pre_tokenizers.Split(_PIECE, behavior="isolated"),
-    ]
+    [pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="always", split=False), marked]
 )
 """The pre-tokenizer that every tokenizer of the package uses."""
 

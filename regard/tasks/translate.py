@@ -7,6 +7,7 @@ score      BLEU of real decoding on held-out pairs
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -20,6 +21,7 @@ from torch import Tensor, nn
 
 from regard.config import Config, Settings, TokenizerConfig
 from regard.data.corpora import CORPORA
+from regard.data.merges import Merges
 from regard.data.pairs import Pair
 from regard.data.prepare import BuiltIn, Files, Prepared, Progress, link_or_copy, prepare
 from regard.data.tokenizer_files import open_tokenizer
@@ -31,7 +33,7 @@ from regard.models.decoder import Decoder
 from regard.models.prompted import Prompted
 from regard.nn.loss import projected_loss
 from regard.tasks.base import Sample, Share, Task, Validation
-from regard.tasks.marks import Batch, Marks, check_padding
+from regard.tasks.marks import Batch, Ids, Marks, check_padding
 from regard.tasks.saved import Saved
 from regard.tasks.translation_scores import Forced, bleu, evaluate, forced_scores
 from regard.tasks.translator import Translator
@@ -41,6 +43,7 @@ class TranslateOptions(Settings):
     ask: str = Field(
         default="", description="said before every source, for a model of many tasks: 'translate English to German:'"
     )
+    bpe_dropout: float = Field(default=0.0, ge=0, lt=1, description="share of BPE's merges left out in training")
 
 
 class Translate(Task):
@@ -54,6 +57,7 @@ class Translate(Task):
         self.around = Marks.of(data.tokenizer, getattr(config.model, "decoder_start", None))
         check_padding(data.tokenizer, config.model)
         self.asked = data.tokenizer.encode(self.options.ask.strip())
+        self.merges = Merges(data.tokenizer) if self.options.bpe_dropout else None
         self.check_room(config, self.around.room + len(self.asked))
 
     @classmethod
@@ -102,10 +106,13 @@ class Translate(Task):
 
     def batch(self, rows: Sequence[int] | NDArray[np.int64], seed: int) -> Batch:
         read = self.data.train.rows(rows)
-        sources = (
-            [np.append(np.array(self.asked, np.int64), row) for row in read["source"]] if self.asked else read["source"]
-        )
-        return self.around.batch(sources, read["target"])
+        sources: Sequence[Ids] = read["source"]
+        targets: Sequence[Ids] = read["target"]
+        if self.merges is not None:
+            given = self.options.bpe_dropout, random.Random(seed), self.config.data.max_length
+            sources = [self.merges.cut(row.tolist(), *given) for row in read["source"]]
+            targets = [self.merges.cut(row.tolist(), *given) for row in read["target"]]
+        return self.around.batch([[*self.asked, *row] for row in sources] if self.asked else sources, targets)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         model = as_encoder_decoder(model, self.data.tokenizer)
