@@ -92,7 +92,7 @@ def test_every_command_runs(page: str, tmp_path: Path) -> None:
     write_examples(tmp_path)
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     found = [*map(shortened, commands(text)), *(f"python - <<'END'\n{block}END" for block in python_blocks(text))]
-    assert len(found) >= 3, "the page shows how it is done"
+    assert len(found) >= (3 if page == "docs/vit.md" else 5), "the page shows how it is done"
     for command in found:
         command = command.replace('"train.steps": 500', '"train.steps": 4, "train.validate_every": 4')  # noqa: PLW2901
         done = subprocess.run(

@@ -8,21 +8,16 @@ from regard.inference.kernels import fits, normed_sum
 from regard.nn.layers import Residual
 
 
-class PackedResidual(nn.Module):
+class PackedResidual(Residual):
     """`Residual` without its dropout, with LayerNorm(x + Sublayer(x)) as one kernel."""
 
-    def __init__(self, plain: Residual, norm: nn.LayerNorm) -> None:
-        super().__init__()
-        self.norm, self.placement = norm, plain.placement
+    norm: nn.LayerNorm
 
-    def before(self, inputs: Tensor) -> Tensor:
-        normed: Tensor = self.norm(inputs) if self.placement == "pre" else inputs
-        return normed
+    def __init__(self, plain: Residual, norm: nn.LayerNorm) -> None:
+        super().__init__(len(norm.weight), plain.placement, dropout=0.0)
+        self.norm = norm
 
     def after(self, inputs: Tensor, output: Tensor) -> Tensor:
-        if self.placement == "pre":
-            return inputs + output
-        if fits(inputs) and fits(output):
+        if self.placement == "post" and fits(inputs) and fits(output):
             return normed_sum(inputs, output, self.norm.weight, self.norm.bias, self.norm.eps)
-        normed: Tensor = self.norm(inputs + output)
-        return normed
+        return super().after(inputs, output)
