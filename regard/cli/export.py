@@ -21,5 +21,8 @@ def export(
 
     if to != "hf":
         raise UserError(f"--to {to}: unknown; there is hf")
-    write(open_saved(run), out)
+    saved = open_saved(run)
+    write(saved, out)
     typer.echo(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}")
+    if (threshold := saved.facts.get("threshold")) not in (None, 0.0, 0.5):
+        typer.echo(f"The run's threshold, {threshold:g}, is not in it: the layout has no place for one.")

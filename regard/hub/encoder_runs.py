@@ -78,7 +78,8 @@ def _facts(found: PublishedEncoder) -> Facts:
             "allowed: single_label_classification, regression"
         )
     if found.head == "sequence":
-        return {"numbers": found.problem == "regression" or len(found.labels) == 1, "labels": list(found.labels)}
+        numbers = found.problem == "regression" or len(found.labels) == 1
+        return {"numbers": numbers, "labels": list(found.labels), "threshold": 0.5}
     if found.head == "token":
         tags = list(found.labels)
         return {"tags": tags, "entities": "O" in tags}

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 
 def class_scores(truth: Sequence[str], found: Sequence[str], labels: Sequence[str]) -> dict[str, Any]:
     """Accuracy, F1 (the mean over classes), Matthews' correlation, all in percent; a report by class, and which class
@@ -36,9 +39,22 @@ def class_scores(truth: Sequence[str], found: Sequence[str], labels: Sequence[st
     }
 
 
+def best_threshold(truth: NDArray[np.bool_], probabilities: NDArray[np.float64], metric: str) -> float:
+    """Over which probability to say true, for the best `metric`; of equals the nearest to a half.
+
+    Tried are even steps of the log-odds: a model that is sure of most has its doubts close to zero and to one.
+    """
+    odds = sorted(np.arange(-60, 61) / 10, key=abs)
+
+    def quality(threshold: float) -> float:
+        said = probabilities > threshold
+        return float(class_scores(list(map(str, truth)), list(map(str, said)), ["False", "True"])[metric])
+
+    return float(max((1 / (1 + np.exp(-one)) for one in odds), key=quality))
+
+
 def number_scores(truth: Sequence[float], found: Sequence[float]) -> dict[str, Any]:
     """Pearson's and Spearman's correlation, in percent, and the mean squared error."""
-    import numpy as np
     from scipy.stats import pearsonr, spearmanr
 
     if len(set(found)) < 2 or len(set(truth)) < 2:

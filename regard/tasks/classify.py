@@ -25,7 +25,7 @@ from regard.data.examples import Examples
 from regard.data.labelled import Labelled, read_labelled
 from regard.errors import UserError, nearest
 from regard.nn.record import AttentionRecord
-from regard.tasks.class_scores import class_scores, number_scores
+from regard.tasks.class_scores import best_threshold, class_scores, number_scores
 from regard.tasks.encoder import EncoderBatch, EncoderPredictor, EncoderTask, Predicted, encoder_config
 from regard.tasks.reading import pad_inputs
 from regard.tasks.saved import Facts
@@ -34,6 +34,7 @@ from regard.tasks.saved import Facts
 class ClassifyOptions(Settings):
     numbers: bool | None = None  # regression; None: where every label is a number and some have a fraction
     class_weights: Literal["none", "balanced"] = "none"
+    threshold: Literal["half", "tuned"] = "half"  # of two classes, when the second is said: tuned by validation
     metric: Literal["accuracy", "macro_f1", "matthews", "pearson", "spearman"] | None = None
 
 
@@ -98,15 +99,21 @@ class Classifier(EncoderPredictor[Labelled]):
                 continue
             probabilities = torch.softmax(logits, dim=-1).tolist()
             named = dict(zip(self.labels, probabilities, strict=True))
-            label = max(named, key=lambda name: named[name])
-            found.append(Classified(text, second, label, named, None, row, self))
+            found.append(Classified(text, second, self._said(probabilities), named, None, row, self))
         return found
 
-    def predict(self, examples: Sequence[Labelled]) -> list[Predicted]:
+    def _said(self, probabilities: Sequence[float]) -> str:
+        """The likeliest class. Of two, the second if it is over the threshold, which need not be a half."""
+        if len(probabilities) == 2:
+            return self.labels[int(probabilities[1] > self.facts["threshold"])]
+        return self.labels[int(np.argmax(probabilities))]
+
+    def answers(self, examples: Sequence[Labelled]) -> list[Classified]:
         seconds = [example.second or "" for example in examples]
-        paired = any(seconds)
-        found = self.classify([example.text for example in examples], seconds if paired else None)
-        return [self._predicted(example, one) for example, one in zip(examples, found, strict=True)]
+        return self.classify([example.text for example in examples], seconds if any(seconds) else None)
+
+    def predict(self, examples: Sequence[Labelled]) -> list[Predicted]:
+        return [self._predicted(*both) for both in zip(examples, self.answers(examples), strict=True)]
 
     def score(self, examples: Sequence[Labelled], found: Sequence[Predicted]) -> dict[str, Any]:
         truth = [example.label for example in examples]
@@ -155,10 +162,9 @@ class Classify(EncoderTask[Labelled]):
         if options.metric is not None and options.metric not in allowed:
             what = "numbers" if numbers else "classes"
             raise UserError(f"options.metric = {options.metric!r}: labels are {what}, so one of {', '.join(allowed)}")
-        if numbers and options.class_weights != "none":
-            raise UserError(
-                f"options.class_weights = {options.class_weights!r}: labels are numbers and have no classes"
-            )
+        for name, usual in (("class_weights", "none"), ("threshold", "half")):
+            if numbers and (given := getattr(options, name)) != usual:
+                raise UserError(f"options.{name} = {given!r}: labels are numbers and have no classes")
         if numbers:
             held_out = [*examples.valid, *(one for part in examples.tests.values() for one in part)]
             given = [*labels, *(example.label for example in held_out)]
@@ -172,8 +178,27 @@ class Classify(EncoderTask[Labelled]):
                 f"data.train: {len(labels):,} different labels; is it the right column? (for numbers: "
                 "--set options.numbers=true)"
             )
+        if len(labels) > 2 and options.threshold != "half":
+            raise UserError(
+                f"options.threshold = {options.threshold!r}: is between two classes; here are {len(labels)}"
+            )
         numbered = all(label.isdecimal() for label in labels)
-        return {"numbers": False, "labels": sorted(labels, key=int if numbered else str)}
+        return {"numbers": False, "labels": sorted(labels, key=int if numbered else str), "threshold": 0.5}
+
+    def settled(self, model: nn.Module) -> Facts:
+        """If asked for, with the threshold between two classes that gives the best score on the validation texts."""
+        options = self.config.options
+        assert isinstance(options, ClassifyOptions), "the task's own options"
+        if options.threshold == "half":
+            return self.facts
+        classifier = self.predicting(model)
+        assert isinstance(classifier, Classifier), "the predictor of this task"
+        examples, labels = self.examples.valid, self.facts["labels"]
+        seconds = np.array([one.probabilities[labels[1]] for one in classifier.answers(examples)])
+        truth = np.array([example.label == labels[1] for example in examples])
+        threshold = best_threshold(truth, seconds, options.metric or "accuracy")
+        self._facts = {**self.facts, "threshold": threshold}
+        return self._facts
 
     @property
     def summary(self) -> str:
