@@ -29,7 +29,7 @@ class Translated(Scene):
         self.translator, self.forced = translator, forced
         self.model, self.tokenizer = model, tokenizer = translator.model, translator.tokenizer
         (read,), marks = translator.encode([text]), translator.marks
-        limit = min(translator.limit, TOKENS - marks.room)
+        limit = TOKENS - marks.room
         if len(read) > TOKENS:
             raise too_long(len(read))
         self.source = read[: min(limit, translator.reads)]
@@ -42,7 +42,8 @@ class Translated(Scene):
         self.score = None
         if self.source:
             opening = len(marks.opening)
-            most = opening + max(min(options.max_length or 10 + 2 * len(self.source), limit), len(forced) + 1)
+            wanted = options.max_length or 10 + 2 * len(self.source)
+            most = opening + max(min(wanted, limit, translator.writes), len(forced) + 1)
             limits = Limits(marks.start, marks.end, [most], marks.never, [list(forced)], opening=marks.opening)
             best = beam(model, self._source, options, limits, self.trace)[0][0]
             del self.trace[:opening]  # what every output begins with is no choice

@@ -28,11 +28,16 @@ class EncoderDecoder(nn.Module, ABC):
     output: nn.Linear
     """The projection onto the vocabulary, (M) -> (V)."""
     max_length: int | None = None
-    """The most tokens the model can read or write, if there is a limit."""
+    """The most tokens of a source, if there is a limit."""
     decoder_start: int | None = None
     """The token before the first of the target, where it is not the tokenizer's."""
     joined: bool = False
     """Source and target are one sequence, and `decoder.*.self` is over both."""
+
+    @property
+    def max_target(self) -> int | None:
+        """The most tokens of a target, if there is a limit."""
+        return self.max_length
 
     @abstractmethod
     def forward(self, source: Tensor, target: Tensor, *, record: Recording | None = None) -> Tensor:

@@ -20,14 +20,20 @@ from regard.nn.state import State
 
 
 class Prompted(EncoderDecoder):
-    """A `Decoder` with the promise of an `EncoderDecoder`. `pad` is the padding of the batches it is given."""
+    """A `Decoder` with the promise of an `EncoderDecoder`. `pad` is the padding of the batches it is given; so much of
+    its context as `target` says, or half of it, is for the target."""
 
     joined = True
 
-    def __init__(self, decoder: Decoder, pad: int) -> None:
+    def __init__(self, decoder: Decoder, pad: int, target: int | None = None) -> None:
         super().__init__()
-        self.decoder, self.pad, self.output = decoder, pad, decoder.output
-        self.config, self.max_length = decoder.config, decoder.max_length // 2  # for source and target each
+        self.decoder, self.pad, self.output, self.config = decoder, pad, decoder.output, decoder.config
+        self.target = decoder.max_length // 2 if target is None else target
+        self.max_length = decoder.max_length - self.target
+
+    @property
+    def max_target(self) -> int:
+        return self.target
 
     def forward(self, source: Tensor, target: Tensor, *, record: Recording | None = None) -> Tensor:
         ids = torch.cat([source, target], dim=1)

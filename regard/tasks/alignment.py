@@ -33,7 +33,7 @@ def alignment_errors(translator: Translator, pairs: Sequence[Pair]) -> dict[str,
         part = pairs[first : first + TOGETHER]
         sources = translator.encode([pair.source for pair in part])
         targets = translator.tokenizer.encode_targets([pair.target for pair in part])
-        if max(map(len, sources + targets)) > translator.limit:
+        if max(map(len, sources)) > translator.reads or max(map(len, targets)) > translator.writes:
             continue  # too long to be replayed
         replayed = translator.replay(sources, targets, Recording(sites="*cross"))
         for pair, record in zip(part, replayed, strict=True):

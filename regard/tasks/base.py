@@ -109,18 +109,23 @@ class Task(ABC):
         cls.check_room(config, cls.marks)
 
     @classmethod
+    def target_room(cls, config: Config, most: int, marks: int) -> int:
+        """Of the `most` tokens that a decoder alone reads, those for the target and the marks around it."""
+        return most // 2
+
+    @classmethod
     def check_room(cls, config: Config, marks: int) -> None:
         """The longest example, with so many marks around, must not be longer than what the model reads."""
         most = config.model.longest_input
         if most is None:
             return
-        halved = cls.pairs and issubclass(MODELS[config.model.kind].model, Decoder)
-        room = (most // 2 if halved else most) - marks
+        together = cls.pairs and issubclass(MODELS[config.model.kind].model, Decoder)
+        room = most - marks - (cls.target_room(config, most, marks) if together else 0)
         if config.data.max_length > room:
             counted = f" with {'the end mark' if marks == 1 else f'{marks} marks around'}" if marks else ""
             raise UserError(
                 f"data.max_length = {config.data.max_length}: must be at most {room}, since the model reads {most}"
-                + (" with source and target together" if halved else counted)
+                + (" with source and target together" if together else counted)
             )
 
     @classmethod

@@ -103,8 +103,14 @@ class Summarize(Task):
         self.check_room(config, self.around.room)
 
     @classmethod
+    def target_room(cls, config: Config, most: int, marks: int) -> int:
+        """A summary is shorter than its text."""
+        return min(most // 2, _options(config).max_summary + marks)
+
+    @classmethod
     def predictor(cls, saved: Saved, model: nn.Module) -> Summarizer:
-        config, model = saved.config, as_encoder_decoder(model, saved.tokenizer)
+        config = saved.config
+        model = _reading(model, saved.tokenizer, config)
         translator = Translator(model, saved.tokenizer, _options(config).ask, config.data.max_length)
         return Summarizer(translator, config.decode)
 
@@ -163,7 +169,7 @@ class Summarize(Task):
         return self.around.batch([text for text, _ in chosen], [summary for _, summary in chosen])
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        model = as_encoder_decoder(model, self.tokenizer)
+        model = _reading(model, self.tokenizer, self.config)
         return target_loss(model, batch, self.around.pad, self.config.train.label_smoothing)
 
     @torch.no_grad()
@@ -192,9 +198,15 @@ class Summarize(Task):
         return {name: summarizer.evaluate(examples).scores for name, examples in self.tests.items()}
 
     def _summarizer(self, model: nn.Module) -> Summarizer:
-        model = pack(as_encoder_decoder(model, self.tokenizer))
+        model = pack(_reading(model, self.tokenizer, self.config))
         translator = Translator(model, self.tokenizer, self.options.ask, self.config.data.max_length)
         return Summarizer(translator, self.config.decode)
+
+
+def _reading(model: nn.Module, tokenizer: Tokenizer, config: Config) -> EncoderDecoder:
+    """A decoder alone leaves room for a summary, not for another text."""
+    most, marks = config.model.longest_input, Marks.of(tokenizer, None).room
+    return as_encoder_decoder(model, tokenizer, most and Summarize.target_room(config, most, marks))
 
 
 def learned(texts: Sequence[str], config: Config) -> Tokenizer:

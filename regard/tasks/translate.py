@@ -158,10 +158,10 @@ def _kind(text: TokenizerConfig) -> Kind:
     return text.kind
 
 
-def as_encoder_decoder(model: nn.Module, tokenizer: Tokenizer) -> EncoderDecoder:
-    """A decoder alone reads the source as its prompt."""
+def as_encoder_decoder(model: nn.Module, tokenizer: Tokenizer, target: int | None = None) -> EncoderDecoder:
+    """A decoder alone reads the source as its prompt, and keeps so many tokens, or half of them, for the target."""
     if isinstance(model, Decoder):
-        return Prompted(model, Marks.of(tokenizer, None).pad)
+        return Prompted(model, Marks.of(tokenizer, None).pad, target)
     assert isinstance(model, EncoderDecoder), f"the task needs a decoder, not {type(model).__name__}"
     return model
 

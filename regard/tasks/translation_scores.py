@@ -161,9 +161,9 @@ class Forced:
 @torch.inference_mode()
 def forced_scores(translator: Translator, pairs: Sequence[Pair], batch_tokens: int = 4096) -> Forced:
     """Loss (in nats, not smoothed) and accuracy per target token. What is too long for the model is cut off."""
-    model, marks, limit = translator.model, translator.marks, translator.limit
+    model, marks = translator.model, translator.marks
     sources = [row[: translator.reads] for row in translator.encode([pair.source for pair in pairs])]
-    targets = [row[:limit] for row in translator.tokenizer.encode_targets([pair.target for pair in pairs])]
+    targets = [row[: translator.writes] for row in translator.tokenizer.encode_targets([pair.target for pair in pairs])]
     lengths = np.array([(len(s) + 1, len(t) + 1) for s, t in zip(sources, targets, strict=True)]).reshape(-1, 2)
     total = Forced()
     for rows in plan(lengths, batch_tokens=batch_tokens, shuffle=False):

@@ -78,14 +78,15 @@ class Translator:
         return next(self.model.parameters()).device
 
     @property
-    def limit(self) -> int:
-        """The most tokens of a text, beside its marks, that the model can read or write."""
-        return (self.model.max_length or 10**9) - self.marks.room
+    def reads(self) -> int:
+        """The most tokens of a source, beside its marks."""
+        limit = (self.model.max_length or 10**9) - self.marks.room
+        return min(limit, self.most or limit)
 
     @property
-    def reads(self) -> int:
-        """The most tokens of a source."""
-        return min(self.limit, self.most or self.limit)
+    def writes(self) -> int:
+        """The most tokens of a target, beside its marks."""
+        return (self.model.max_target or 10**9) - self.marks.room
 
     def encode(self, texts: Sequence[str], ask: str | None = None) -> list[list[int]]:
         """Sources as the model reads them, without their marks."""
@@ -115,7 +116,7 @@ class Translator:
         self, window: list[tuple[int, str]], options: SearchConfig, wishes: list[list[int]], ask: str | None
     ) -> list[Translation]:
         texts = [text.strip() for _, text in window]
-        marks, limit, opening = self.marks, self.limit, len(self.marks.opening)
+        marks, opening = self.marks, len(self.marks.opening)
         read = self.encode(texts, ask)
         ids = [row[: self.reads] for row in read]
         done = {place: Translation(text, "", 0.0, [], [], self) for place, text in enumerate(texts) if not text}
@@ -126,7 +127,9 @@ class Translator:
             limits = Limits(
                 begin=marks.start,
                 end=marks.end,
-                lengths=[opening + min(options.max_length or 10 + 2 * len(ids[place]), limit) for place in places],
+                lengths=[
+                    opening + min(options.max_length or 10 + 2 * len(ids[place]), self.writes) for place in places
+                ],
                 never=marks.never,
                 prefixes=[wishes[place] for place in places] if wishes else (),
                 opening=marks.opening,

@@ -86,6 +86,23 @@ def test_marks_of_the_tokenizer_count_in_what_the_model_reads(articles_file: Pat
         train("summarize", [str(articles_file)], out=tmp_path / "run", model="bart-tiny", settings=settings)
 
 
+def test_a_decoder_alone_keeps_room_for_a_summary_and_reads_the_rest(articles_file: Path, tmp_path: Path) -> None:
+    settings: dict[str, object] = {
+        "tokenizer.kind": "word", "tokenizer.vocabulary": 60, "model.layers": 1, "model.width": 16, "model.heads": 2,
+        "model.max_length": 32, "data.max_length": 20, "options.max_summary": 8, "decode.max_length": 100,
+        "train.steps": 2, "train.validate_every": 2, "train.validate_sentences": 2,
+    }  # fmt: skip
+    folder = train("summarize", [str(articles_file)], out=tmp_path / "run", model="gpt-nano", settings=settings)
+    (found,) = regard.load(folder.path).summarize(" ".join(["There was a cat ."] * 20))
+    assert len(found.source_ids) == 20
+    assert len(found.target_ids) <= 8
+    with pytest.raises(UserError, match=r"data\.max_length = 23: must be at most 22.* source and target together"):
+        train(
+            "summarize", [str(articles_file)], out=tmp_path / "other", model="gpt-nano",
+            settings={**settings, "data.max_length": 23},
+        )  # fmt: skip
+
+
 def test_standard_input_is_one_text_unless_its_lines_are(run_folder: Path) -> None:
     text = "There was a cat .\nIt saw number 3 .\nAll was red fox\n"
     whole = CliRunner().invoke(app, ["summarize", str(run_folder)], input=text)
