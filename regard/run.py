@@ -48,7 +48,9 @@ _LOG = logging.getLogger("regard")  # on the terminal, unless a program says oth
 class Run:
     """A trained model in memory, ready to be used: see `regard.inference`.
 
-    `predictor` is the object that has its task's verb; the verbs below hand over to it.
+    `predictor` is the object that has its task's verb; the verbs below hand over to it. Those that search for an output
+    do so as the run's config says under `decode`, or as `search` does, changed by what is named:
+    `run.translate(text, beam=10)`.
     """
 
     def __init__(self, saved: Saved, model: nn.Module) -> None:
@@ -88,10 +90,10 @@ class Run:
         return self.asked(Summarizer, "summarize")
 
     def summarize(
-        self, texts: Sequence[str] | str, search: SearchConfig | None = None, ask: str | None = None
+        self, texts: Sequence[str] | str, search: SearchConfig | None = None, ask: str | None = None, **wishes: Any
     ) -> list[Translation]:
         """Summarise one text or several; each result has `.text`, `.score` and `.attention`."""
-        return list(self.summarizer.summarize(_several(texts), search, ask=ask))
+        return list(self.summarizer.summarize(_several(texts), self._search(search, wishes), ask=ask))
 
     def translate(
         self,
@@ -99,9 +101,10 @@ class Run:
         search: SearchConfig | None = None,
         prefixes: Sequence[str] | None = None,
         ask: str | None = None,
+        **wishes: Any,
     ) -> list[Translation]:
         """Translate one text or several; each result has `.text`, `.score` and `.attention`."""
-        return list(self.stream(_several(texts), search, prefixes, ask=ask))
+        return list(self.stream(_several(texts), search, prefixes, ask=ask, **wishes))
 
     def stream(
         self,
@@ -110,12 +113,16 @@ class Run:
         prefixes: Iterable[str] | None = None,
         window: int | None = None,
         ask: str | None = None,
+        **wishes: Any,
     ) -> Iterator[Translation]:
         """As `translate`, for more texts than fit in memory; `window` of them are read at a time.
 
         `ask` is what a model of many tasks is told before every text: "translate English to German:".
         """
-        return self.translator.translate(texts, search or self.config.decode, prefixes, window, ask)
+        return self.translator.translate(texts, self._search(search, wishes), prefixes, window, ask)
+
+    def _search(self, search: SearchConfig | None, wishes: Mapping[str, Any]) -> SearchConfig:
+        return (search or self.config.decode).wishing(wishes, section="")
 
     def classify(
         self, texts: Sequence[str | Path | bytes] | str | Path, seconds: Sequence[str] | str | None = None
@@ -176,9 +183,10 @@ class Run:
         search: SearchConfig | None = None,
         stop: Sequence[str] = (),
         choices: Sequence[str] = (),
+        **wishes: Any,
     ) -> list[Continuation]:
         """Continue one prompt or several; each result has `.text`, `.score` and `.attention`."""
-        return self.generator.generate(_several(prompts), search or self.config.decode, stop, choices)
+        return self.generator.generate(_several(prompts), self._search(search, wishes), stop, choices)
 
     def score(self, *files: str | Path) -> dict[str, dict[str, Any]]:
         """The scores of any task, by set: on files, or on what the run held out."""
@@ -210,6 +218,7 @@ class Run:
         search: SearchConfig | None = None,
         variant: Variant | None = None,
         ask: str | None = None,
+        **wishes: Any,
     ) -> tuple[Scores, list[Translation]]:
         """Scores on pairs, or on a file of them, and the translations that were scored."""
         if self.config.task != "translate":
@@ -217,7 +226,7 @@ class Run:
         if isinstance(pairs, str | Path):
             pairs = self.read([str(pairs)])
         translator = self.translator if ask is None else self.translator.asking(ask)
-        return evaluate(translator, pairs, search or self.config.decode, variant)
+        return evaluate(translator, pairs, self._search(search, wishes), variant)
 
     def read(
         self, files: Sequence[str], columns: Sequence[str] | None = None, bad: BadLines | None = None

@@ -79,6 +79,19 @@ def test_a_model_reads_no_more_of_a_text_than_it_learned_to(run_folder: Path) ->
     assert not short.truncated
 
 
+def test_a_search_is_changed_by_what_is_named_and_by_nothing_else(run_folder: Path) -> None:
+    run, text = regard.load(run_folder), "There was a cat . It saw number 3 . All was red fox"
+    whole = run.config.decode.model_copy(update={"beam": 3, "n_best": 3})
+    (expected,) = run.summarize(text, whole)
+    (found,) = run.summarize(text, beam=3, n_best=3)
+    assert [(one.text, one.score) for one in found.others] == [(one.text, one.score) for one in expected.others]
+    assert len(found.others) == 2
+    (short,) = run.summarize(text, whole, max_length=1)
+    assert (len(short.target_ids), len(short.others)) == (1, 2)
+    with pytest.raises(UserError, match=r"beem: unknown key.*beam"):
+        run.summarize(text, beem=3)
+
+
 def test_marks_of_the_tokenizer_count_in_what_the_model_reads(articles_file: Path, tmp_path: Path) -> None:
     """BART's has two around a text: what the first check allows is checked again when they are known."""
     settings = {**SETTINGS, "tokenizer.kind": "byte-bpe", "model.max_length": 32, "data.max_length": 31}
