@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.inference.kernels import attend, fits, store
+from regard.inference.kernels import Seen, attend, fits, store
 from regard.nn.attention import Dot, attention, look_on
 from regard.nn.layers import MultiHeadAttention
 from regard.nn.record import Recording
@@ -74,14 +74,19 @@ class Cache(State):
 
     def append(self, pairs: Tensor, quick: bool = False) -> Cache:
         """The keys and values (R, T, 2, H, D) of more tokens; more than one at a time only where there is one slot."""
-        length = self.length + pairs.shape[1]
-        continues = self.written[0] == self.length and length <= self.pairs.shape[3]
-        cache = self if continues else self._copied(self.pairs, room=2 * length)
+        cache = self.longer(pairs.shape[1])
         if quick and pairs.shape[1] == 1 and fits(pairs) and fits(cache.pairs):
             store(pairs, cache.pairs, self.length)
         else:
             slots = pairs.view(-1, self.width, *pairs.shape[1:]).permute(3, 0, 4, 2, 1, 5)  # (2, G, H, T, W, D)
-            cache.pairs[:, :, :, self.length : length] = slots
+            cache.pairs[:, :, :, self.length : cache.length] = slots
+        return cache
+
+    def longer(self, tokens: int) -> Cache:
+        """With places for more tokens, which are to be written at once."""
+        length = self.length + tokens
+        continues = self.written[0] == self.length and length <= self.pairs.shape[3]
+        cache = self if continues else self._copied(self.pairs, room=2 * length)
         cache.written[0] = length
         return Cache(cache.pairs, cache.past, length, cache.written)
 
@@ -105,12 +110,19 @@ class Cache(State):
             return self._apart().select(rows)
         return replace(self if kept is None else self._of(kept), past=past)
 
-    def looked_at(self) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Keys and values (G, H, T · W, D), and `past` for all of them."""
+    def looked_at(self) -> tuple[Tensor, Tensor]:
+        """Keys and values (G, H, T · W, D)."""
         key, value = self.pairs[:, :, :, : self.length].flatten(3, 4)
-        return key, value, self._full_past()
+        return key, value
 
-    def _full_past(self) -> Tensor | None:
+    def seen(self) -> Seen:
+        """As `looked_at`, for kernels."""
+        _, groups, heads, _, width, size = self.pairs.shape
+        half, group, head, *_ = self.pairs.stride()
+        first, shape = self.pairs.data_ptr(), (groups, heads, self.length * width, size)
+        return Seen(shape, first, first + 4 * half, (group, head, size))
+
+    def full_past(self) -> Tensor | None:
         if self.past is None:
             return None
         sentences, width = self.pairs.shape[1], self.width
@@ -122,7 +134,7 @@ class Cache(State):
     def _reordered(self, rows: Tensor) -> tuple[Tensor | None, Tensor | None]:
         """Which sentences are kept (None: all), and `past` for the rows, the next token included; None where rows do
         not keep to their sentences."""
-        width, past = self.width, self._full_past()
+        width, past = self.width, self.full_past()
         assert past is not None, "there is one slot: nothing to reorder"
         owners = (rows // width).tolist()
         groups = owners[::width]
@@ -139,7 +151,7 @@ class Cache(State):
 
     def _apart(self) -> Cache:
         """Every beam with a copy of its own past, as a sentence with one slot."""
-        past = self._full_past()
+        past = self.full_past()
         assert past is not None, "there is one slot already"
         slots = past.view(len(past), self.width, self.length, self.width).argmax(dim=-1)  # (G, W, T)
         places = slots.transpose(1, 2)[None, :, None, :, :, None].expand_as(self.pairs[:, :, :, : self.length])
@@ -190,12 +202,9 @@ class PackedAttention(nn.Module):
         site: str = "",
     ) -> Tensor:
         rows, _, queries, size = query.shape
-        key, value, past = memory.looked_at() if isinstance(memory, Cache) else (memory.key, memory.value, None)
+        key, value = memory.looked_at() if isinstance(memory, Cache) else (memory.key, memory.value)
         width = memory.width if isinstance(memory, Cache | SharedMemory) else 1
-        if mask is not None:  # the beams of a sentence have the same padding
-            mask = mask[::width] if past is None else mask[::width].repeat_interleave(width, dim=-1)
-        if past is not None:
-            bias = past if bias is None else past + bias.repeat_interleave(width, dim=-1)
+        mask, bias = terms(memory, mask, bias)
         grouped = query if width == 1 else _together(query, width)
         if self.quick and queries == 1 and fits(query) and fits(key):
             look_on(record, site, grouped, key, value, mask, bias, self.score)
@@ -223,6 +232,17 @@ class PackedSelfAttention(PackedAttention):
         if past is not None:
             return query, past.append(parts[:, :, 1:], self.quick)
         return query, KeyValue(parts[:, :, 1].transpose(1, 2), parts[:, :, 2].transpose(1, 2))
+
+
+def terms(memory: KeyValue | Cache, mask: Tensor | None, bias: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+    """A mask and a bias of rows, as those of sentences, and where the beams may look."""
+    width = memory.width if isinstance(memory, Cache | SharedMemory) else 1
+    past = memory.full_past() if isinstance(memory, Cache) else None
+    if mask is not None:  # the beams of a sentence have the same padding
+        mask = mask[::width] if past is None else mask[::width].repeat_interleave(width, dim=-1)
+    if past is not None:
+        bias = past if bias is None else past + bias.repeat_interleave(width, dim=-1)
+    return mask, bias
 
 
 def _together(query: Tensor, width: int) -> Tensor:

@@ -28,6 +28,8 @@ NOTHING = np.float32(1e-30)
 
 _thread = types.ExternalFunction("omp_get_thread_num", types.int32())
 _threads = types.ExternalFunction("omp_get_num_threads", types.int32())
+_wait = types.ExternalFunction("GOMP_barrier", types.void())
+"""Until all threads have come here."""
 
 
 def kernel(function: Callable[[Any], None]) -> Any:
@@ -52,7 +54,7 @@ def _memory(kind: Any) -> Any:
     return at
 
 
-_floats, _bytes = _memory(types.float32), _memory(types.uint8)
+_floats, _bytes, _doubles = _memory(types.float32), _memory(types.uint8), _memory(types.float64)
 
 
 @numba.njit(fastmath=SUMS)
@@ -103,26 +105,6 @@ def _outputs(x: Any, w: Any, b: Any, y: Any, first: int, last: int) -> None:
             for m in range(width):
                 i0 += w[i, m] * x[r, m]
             y[r, i] = i0 + b[i]
-
-
-@kernel
-def product(given: Any) -> None:
-    """One thread's part: an equal share of the outputs."""
-    x, w, b, y, rows, outputs, width, relu = carray(given, (8,)).astype(np.int64)
-    first, last = outputs * _thread() // _threads(), outputs * (_thread() + 1) // _threads()
-    output = carray(_floats(y), (rows, outputs))
-    _outputs(
-        carray(_floats(x), (rows, width)),
-        carray(_floats(w), (outputs, width)),
-        carray(_floats(b), (outputs,)),
-        output,
-        first,
-        last,
-    )
-    if relu:
-        for r in range(rows):
-            for i in range(first, last):
-                output[r, i] = max(output[r, i], ZERO)
 
 
 @intrinsic
@@ -187,64 +169,133 @@ def _look(query: Any, key: int, value: int, step: int, weights: Any, output: Any
                 output[d] += weight * v[d]
 
 
+@numba.njit
+def _share(count: int) -> tuple[int, int]:
+    """Where this thread's part of so many things begins and ends."""
+    return count * _thread() // _threads(), count * (_thread() + 1) // _threads()
+
+
+@numba.njit(fastmath=SUMS)
+def _gelu(x: Any) -> Any:
+    """x Φ(x), with the error function to 1.5e-7 (Abramowitz and Stegun 1964, 7.1.26)."""
+    z = abs(x) * np.float32(0.70710678)
+    t = np.float32(1) / (np.float32(1) + np.float32(0.3275911) * z)
+    p = np.float32(1.061405429)
+    p = p * t - np.float32(1.453152027)
+    p = p * t + np.float32(1.421413741)
+    p = p * t - np.float32(0.284496736)
+    p = p * t + np.float32(0.254829592)
+    beyond = np.float32(0.5) * p * t * _exp(-z * z)  # 1 - Φ(|x|)
+    return x * (np.float32(1) - beyond if x > ZERO else beyond)
+
+
+@numba.njit(fastmath=SUMS)
+def _gelu_tanh(x: Any) -> Any:
+    """x σ(2u), which is x (1 + tanh u) / 2 for u = √(2/π) (x + 0.044715 x³)."""
+    u = np.float32(1.59576912) * (x + np.float32(0.044715) * x * x * x)
+    e = _exp(-abs(u))
+    return x * (np.float32(1) if u > ZERO else e) / (np.float32(1) + e)
+
+
+@numba.njit
+def _product(x: int, w: int, b: int, y: int, rows: int, outputs: int, width: int, activation: int) -> None:
+    """One thread's part: an equal share of the outputs."""
+    first, last = _share(outputs)
+    output = carray(_floats(y), (rows, outputs))
+    inputs, weights = carray(_floats(x), (rows, width)), carray(_floats(w), (outputs, width))
+    _outputs(inputs, weights, carray(_floats(b), (outputs,)), output, first, last)
+    for r in range(rows if activation else 0):
+        mine = output[r, first:last]
+        if activation == 1:
+            for i in range(len(mine)):
+                mine[i] = max(mine[i], ZERO)
+        elif activation == 2:
+            for i in range(len(mine)):
+                mine[i] = _gelu(mine[i])
+        else:
+            for i in range(len(mine)):
+                mine[i] = _gelu_tanh(mine[i])
+
+
 @kernel
-def attend(given: Any) -> None:
+def product(given: Any) -> None:
+    x, w, b, y, rows, outputs, width, activation = carray(given, (8,)).astype(np.int64)
+    _product(x, w, b, y, rows, outputs, width, activation)
+
+
+@numba.njit
+def _attend(numbers: Any, scale: Any) -> None:
     """One thread's part: an equal share of the heads of all groups."""
-    numbers = carray(given, (26,)).astype(np.int64)
     groups, heads, width, keys, size = numbers[:5]
-    y, weights, q, q_row, q_head, k, v, at_group, at_head, step = numbers[6:16]
-    mask, mask_group, mask_head, mask_row, mask_key, bias, bias_group, bias_head, bias_row, bias_key = numbers[16:]
-    scale, me, threads = np.float32(given[5]), _thread(), _threads()
-    for unit in range(groups * heads * me // threads, groups * heads * (me + 1) // threads):
+    y, weights, q, q_row, q_head, k, v, at_group, at_head, step = numbers[5:15]
+    mask, mask_group, mask_head, mask_row, mask_key, bias, bias_group, bias_head, bias_row, bias_key = numbers[15:25]
+    first, last = _share(groups * heads)
+    for unit in range(first, last):
         g, h = unit // heads, unit % heads
         at = 4 * (g * at_group + h * at_head)
         for r in range(width):
             row = carray(_floats(weights + 4 * (unit * width + r) * keys), (keys,))
             row[:] = 0
             if bias:
-                first = bias + 4 * (g * bias_group + h * bias_head + r * bias_row)
+                place = bias + 4 * (g * bias_group + h * bias_head + r * bias_row)
                 for p in range(keys):
-                    row[p] = carray(_floats(first + 4 * p * bias_key), (1,))[0]
+                    row[p] = carray(_floats(place + 4 * p * bias_key), (1,))[0]
             if mask:
-                first = mask + g * mask_group + h * mask_head + r * mask_row
+                place = mask + g * mask_group + h * mask_head + r * mask_row
                 for p in range(keys):
-                    if not carray(_bytes(first + p * mask_key), (1,))[0]:
+                    if not carray(_bytes(place + p * mask_key), (1,))[0]:
                         row[p] = -np.inf
             query = carray(_floats(q + 4 * ((g * width + r) * q_row + h * q_head)), (size,))
             output = carray(_floats(y + 4 * ((g * width + r) * heads + h) * size), (size,))
             _look(query, k + at, v + at, step, row, output, scale)
 
 
+@kernel
+def attend(given: Any) -> None:
+    _attend(carray(given, (25,)).astype(np.int64), np.float32(carray(given, (26,))[25]))
+
+
 @numba.njit(fastmath=SUMS)
-def _normed(x: Any, y: Any, w: Any, b: Any, output: Any, epsilon: float) -> None:
+def _norm(x: Any, w: Any, b: Any, output: Any, epsilon: float) -> None:
     width, mean, variance = np.float32(len(x)), ZERO, ZERO
     for m in range(len(x)):
-        output[m] = x[m] + y[m]
-        mean += output[m]
+        mean += x[m]
     mean /= width
     for m in range(len(x)):
-        variance += (output[m] - mean) * (output[m] - mean)
+        variance += (x[m] - mean) * (x[m] - mean)
     scale = np.float32(1 / np.sqrt(variance / width + epsilon))
     for m in range(len(x)):
-        output[m] = (output[m] - mean) * scale * w[m] + b[m]
+        output[m] = (x[m] - mean) * scale * w[m] + b[m]
+
+
+@numba.njit
+def _connect(x: int, y: int, sum_: int, w: int, b: int, normed: int, rows: int, width: int, epsilon: float) -> None:
+    """One thread's part, an equal share of the rows: x + y if there is a y, and its norm if there are weights."""
+    first, last = _share(rows)
+    for r in range(first, last):
+        at = 4 * r * width
+        summed = carray(_floats((sum_ if y else x) + at), (width,))
+        if y:
+            one, other = carray(_floats(x + at), (width,)), carray(_floats(y + at), (width,))
+            for m in range(width):
+                summed[m] = one[m] + other[m]
+        if w:
+            weight, bias = carray(_floats(w), (width,)), carray(_floats(b), (width,))
+            _norm(summed, weight, bias, carray(_floats(normed + at), (width,)), epsilon)
 
 
 @kernel
 def normed_sum(given: Any) -> None:
-    """One thread's part: an equal share of the rows."""
     x, y, weight, bias, output, rows, width = carray(given, (7,)).astype(np.int64)
-    w, b = carray(_floats(weight), (width,)), carray(_floats(bias), (width,))
-    for r in range(rows * _thread() // _threads(), rows * (_thread() + 1) // _threads()):
-        one, other = carray(_floats(x + 4 * r * width), (width,)), carray(_floats(y + 4 * r * width), (width,))
-        _normed(one, other, w, b, carray(_floats(output + 4 * r * width), (width,)), given[7])
+    _connect(x, y, output, weight, bias, output, rows, width, carray(given, (8,))[7])
 
 
-@kernel
-def store(given: Any) -> None:
+@numba.njit
+def _store(numbers: Any) -> None:
     """One thread's part: an equal share of the groups."""
-    numbers = carray(given, (11,)).astype(np.int64)
     groups, width, heads, size, pairs, row, half, buffer, to_half, to_group, to_head = numbers
-    for g in range(groups * _thread() // _threads(), groups * (_thread() + 1) // _threads()):
+    first, last = _share(groups)
+    for g in range(first, last):
         for r in range(width):
             for n in range(2):
                 for h in range(heads):
@@ -252,3 +303,58 @@ def store(given: Any) -> None:
                     new = carray(_floats(buffer + 4 * (n * to_half + g * to_group + h * to_head + r * size)), (size,))
                     for d in range(size):
                         new[d] = old[d]
+
+
+@kernel
+def store(given: Any) -> None:
+    _store(carray(given, (11,)).astype(np.int64))
+
+
+@kernel
+def layer(given: Any) -> None:
+    """A token's way through a decoder layer: self-attention, attention over the memory if there is one, feed-forward,
+    and what stands around them. The layer's sizes and weights are in a table of their own."""
+    table, rows, x, y, room = carray(given, (5,)).astype(np.int64)
+    numbers = carray(_doubles(table), (28,))
+    width, joined, inner, activation, pre, cross = numbers[:6].astype(np.int64)
+    epsilon, scale, sides = numbers[6], np.float32(numbers[7]), numbers[8:].astype(np.int64)
+    in_w, in_b, out_w, out_b, inner_w, inner_b, back_w, back_b, q_w, q_b, read_w, read_b = sides[:12]
+    norms = sides[12:]
+    parts = room
+    heads = parts + 4 * rows * 3 * joined
+    added = heads + 4 * rows * joined
+    summed = added + 4 * rows * width
+    normed = summed + 4 * rows * width
+    wide = normed + 4 * rows * width
+    if pre:
+        _connect(x, 0, 0, norms[0], norms[1], normed, rows, width, epsilon)
+        _wait()
+    seen = normed if pre else x
+    _product(seen, in_w, in_b, parts, rows, 3 * joined, width, 0)
+    _wait()
+    _store(carray(given, (16,))[5:].astype(np.int64))
+    _wait()
+    _attend(carray(given, (41,))[16:].astype(np.int64), scale)
+    _wait()
+    _product(heads, out_w, out_b, added, rows, width, joined, 0)
+    _wait()
+    after = 2 if pre else 0
+    _connect(x, added, summed, norms[after], norms[after + 1], normed, rows, width, epsilon)
+    _wait()
+    x = summed if pre else normed
+    if cross:
+        _product(normed, q_w, q_b, parts, rows, joined, width, 0)
+        _wait()
+        _attend(carray(given, (66,))[41:].astype(np.int64), scale)
+        _wait()
+        _product(heads, read_w, read_b, added, rows, width, joined, 0)
+        _wait()
+        after += 2
+        _connect(x, added, summed, norms[after], norms[after + 1], normed, rows, width, epsilon)
+        _wait()
+    _product(normed, inner_w, inner_b, wide, rows, inner, width, activation)
+    _wait()
+    _product(wide, back_w, back_b, added, rows, width, inner, 0)
+    _wait()
+    after += 2
+    _connect(x, added, y, 0 if pre else norms[after], norms[after + 1], y, rows, width, epsilon)

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -46,10 +49,11 @@ def _address(kernel: str) -> int:
     return int(getattr(compiled, kernel).address)
 
 
-def _run(kernel: str, work: int, *given: float) -> None:
+def run(kernel: str, work: int, given: Sequence[float]) -> None:
     """The kernel on every thread. Numbers travel as float64, which holds addresses exactly."""
     threads = min(torch.get_num_threads(), 1 + work // ALONE)
-    pool()(_address(kernel), (ctypes.c_double * len(given))(*given), threads, 0)
+    numbers = array("d", given)
+    pool()(_address(kernel), numbers.buffer_info()[0], threads, 0)
 
 
 def product(inputs: Tensor, weight: Tensor, bias: Tensor, relu: bool = False) -> Tensor:
@@ -58,7 +62,7 @@ def product(inputs: Tensor, weight: Tensor, bias: Tensor, relu: bool = False) ->
     outputs, width = weight.shape
     output = inputs.new_empty(*inputs.shape[:-1], outputs)
     where = (inputs.data_ptr(), weight.data_ptr(), bias.data_ptr(), output.data_ptr())
-    _run("product", inputs.numel() * outputs, *where, inputs.numel() // width, outputs, width, relu)
+    run("product", inputs.numel() * outputs, (*where, inputs.numel() // width, outputs, width, relu))
     return output
 
 
@@ -66,31 +70,67 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, bias:
     """`attention` of one query of each row, W rows of each of G groups over the same keys:
     (R, H, 1, D) and (G, H, K, D) twice -> (R, 1, HD). The mask and the bias are broadcast to (G, H, W, K). A score that
     is no number counts as forbidden."""
-    assert key.stride() == value.stride(), f"keys and values should lie alike: {key.stride()}, {value.stride()}"
     rows, heads, _, size = query.shape
-    groups, _, keys, _ = key.shape
-    shape = (groups, heads, rows // groups, keys)
     query = query if query.stride(3) == 1 else query.contiguous()
-    weights, output = query.new_empty(shape), query.new_empty(rows, 1, heads * size)
-    given: list[float] = [*shape, size, scale, output.data_ptr(), weights.data_ptr()]
-    given += [query.data_ptr(), query.stride(0), query.stride(1), key.data_ptr(), value.data_ptr(), *key.stride()[:3]]
-    for term in (mask, bias):
-        given += [0] * 5 if term is None else [term.data_ptr(), *term.expand(shape).stride()]
-    _run("attend", weights.numel() * size, *given)
+    weights, output = query.new_empty(rows, heads, key.shape[2]), query.new_empty(rows, 1, heads * size)
+    asked = (query.data_ptr(), query.stride(0), query.stride(1))
+    told = about_attention(rows, asked, seen(key, value), mask, bias, output.data_ptr(), weights.data_ptr())
+    run("attend", weights.numel() * size, (*told, scale))
     return output
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Where keys and values (G, H, K, D) begin, and how far groups, heads and keys are apart."""
+
+    shape: tuple[int, int, int, int]
+    key: int
+    value: int
+    apart: tuple[int, int, int]
+
+
+def seen(key: Tensor, value: Tensor) -> Seen:
+    apart = key.stride()
+    assert apart == value.stride(), f"keys and values should lie alike: {apart}, {value.stride()}"
+    groups, heads, keys, size = key.shape
+    return Seen((groups, heads, keys, size), key.data_ptr(), value.data_ptr(), (apart[0], apart[1], apart[2]))
+
+
+def about_attention(
+    rows: int,
+    asked: tuple[int, int, int],
+    memory: Seen,
+    mask: Tensor | None,
+    bias: Tensor | None,
+    output: int,
+    weights: int,
+) -> list[int]:
+    """What the kernels are told of an attention. Of the queries: where they begin, how far rows and heads are apart."""
+    groups, heads, keys, size = memory.shape
+    shape = (groups, heads, rows // groups, keys)
+    told = [*shape, size, output, weights, *asked, memory.key, memory.value, *memory.apart]
+    for term in (mask, bias):
+        told += [0] * 5 if term is None else [term.data_ptr(), *term.expand(shape).stride()]
+    return told
 
 
 def normed_sum(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor, epsilon: float) -> Tensor:
     """LayerNorm(x + y): (..., M) twice -> (..., M)."""
     x, y, output = x.contiguous(), y.contiguous(), torch.empty_like(x)
     where = (x.data_ptr(), y.data_ptr(), weight.data_ptr(), bias.data_ptr(), output.data_ptr())
-    _run("normed_sum", x.numel(), *where, x.numel() // len(weight), len(weight), epsilon)
+    run("normed_sum", x.numel(), (*where, x.numel() // len(weight), len(weight), epsilon))
     return output
 
 
 def store(pairs: Tensor, buffer: Tensor, place: int) -> None:
     """The keys and values of one token (G · W, 1, 2, H, D), written into a buffer (2, G, H, room, W, D) at a place."""
+    run("store", pairs.numel(), about_token(pairs.data_ptr(), pairs.stride(0), pairs.stride(2), buffer, place))
+
+
+def about_token(pairs: int, row: int, half: int, buffer: Tensor, place: int) -> list[int]:
+    """What the kernels are told of a token to be stored: where its keys and values are, how far rows and both halves
+    are apart."""
     _, groups, heads, _, width, size = buffer.shape
-    to = buffer[:, :, :, place]
-    given = (groups, width, heads, size, pairs.data_ptr(), pairs.stride(0), pairs.stride(2), to.data_ptr())
-    _run("store", pairs.numel(), *given, *to.stride()[:3])
+    to_half, to_group, to_head, to_place, _, _ = buffer.stride()
+    to = buffer.data_ptr() + 4 * place * to_place
+    return [groups, width, heads, size, pairs, row, half, to, to_half, to_group, to_head]

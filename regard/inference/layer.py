@@ -1,0 +1,146 @@
+"""A token's way through a whole decoder layer in one kernel, whose threads wait for each other between its parts.
+
+One sentence reads the weights of a layer in half a millisecond; a dozen calls from Python would add half of that.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.inference.attention import Cache, terms
+from regard.inference.kernels import about_attention, about_token, fits, run, seen
+from regard.inference.linear import MOST
+from regard.models.gpt import Block
+from regard.models.transformer import DecoderLayer
+from regard.nn.attention import Dot
+from regard.nn.layers import ACTIVATIONS, FeedForward, MultiHeadAttention, Residual
+from regard.nn.record import Recording
+from regard.nn.state import KeyValue
+
+CODES = {F.relu: 1, F.gelu: 2, ACTIVATIONS["gelu-tanh"]: 3}
+"""The activations that the kernel knows."""
+
+
+class Table:
+    """A decoder layer as the kernel `layer` reads it: its sizes, then the addresses of its weights and biases.
+
+    The linear maps stand in this order: queries, keys and values; out of the heads; into and out of the feed-forward;
+    and, where it attends to a memory, that attention's queries and out of its heads. The norms follow their sublayers.
+    """
+
+    def __init__(self, layer: DecoderLayer | Block) -> None:
+        attention, wide = layer.attention, layer.feed_forward
+        assert isinstance(wide, FeedForward), f"a gated feed-forward is not packed: {wide}"
+        linear = [(attention.weight, attention.bias), _of(attention.output), _of(wide.inner), _of(wide.output)]
+        if isinstance(layer, DecoderLayer):
+            queries, bias = layer.cross.weight[: layer.cross.joined], layer.cross.bias
+            linear += [(queries, None if bias is None else bias[: layer.cross.joined]), _of(layer.cross.output)]
+        norms = [_of(one.norm) for one in _around(layer)]
+        self.held = [_beside(*pair) for pair in (*linear, *norms)]  # for as long as their addresses are in use
+        self.work = sum(weight.numel() for weight, _ in self.held)
+        self.joined, self.width, self.inner = attention.joined, wide.inner.in_features, wide.inner.out_features
+        first = layer.around_attention
+        size = attention.joined // attention.heads
+        self.heads, cross = attention.heads, len(linear) > 4
+        sizes = [self.width, self.joined, self.inner, CODES[wide.activation], first.placement == "pre", cross]
+        places = [[tensor.data_ptr() for tensor in pair] for pair in self.held]
+        places[4:4] = [] if cross else [[0, 0]] * 2
+        places += [[0, 0]] * (10 - len(places))
+        scales = [first.norm.eps, attention.score.scale(size)]
+        self.numbers = array("d", [*sizes, *scales, *(one for pair in places for one in pair)])
+        self.address = self.numbers.buffer_info()[0]
+
+    @staticmethod
+    def fits(layer: nn.Module) -> bool:
+        """Whether the kernel knows all that is in a layer."""
+        if not isinstance(layer, DecoderLayer | Block):
+            return False
+        around = _around(layer)
+        alike = len({(one.placement, one.norm.eps) for one in around}) == 1
+        known = isinstance(layer.feed_forward, FeedForward) and layer.feed_forward.activation in CODES
+        dots = all(isinstance(one.score, Dot) for one in layer.modules() if isinstance(one, MultiHeadAttention))
+        return alike and known and dots and all(isinstance(one.norm, nn.LayerNorm) for one in around)
+
+    def advance(
+        self, x: Tensor, past: Cache, mask: Tensor | None, memory: KeyValue | None, memory_mask: Tensor | None
+    ) -> tuple[Tensor, Cache]:
+        """One token of each row (R, 1, M) -> (R, 1, M), and the past with it."""
+        x, rows, present = x.contiguous(), len(x), past.longer(1)
+        size, keys = self.joined // self.heads, present.length * present.width
+        needed = 4 * self.joined + 3 * self.width + self.inner  # see the kernel
+        most = keys if memory is None else max(keys, memory.key.shape[2])
+        output, room = torch.empty_like(x), x.new_empty(rows * (needed + self.heads * most))
+        parts = room.data_ptr()
+        heads, weights = parts + 12 * rows * self.joined, parts + 4 * rows * needed
+        own, others = terms(present, mask, None), (None, None) if memory is None else terms(memory, memory_mask, None)
+        told: list[float] = [self.address, rows, x.data_ptr(), output.data_ptr(), parts]
+        told += about_token(parts + 4 * self.joined, 3 * self.joined, self.joined, present.pairs, past.length)
+        told += about_attention(rows, (parts, 3 * self.joined, size), present.seen(), *own, heads, weights)
+        if memory is not None:
+            there = seen(memory.key, memory.value)
+            told += about_attention(rows, (parts, self.joined, size), there, *others, heads, weights)
+        run("layer", rows * self.work, told)
+        return output, present
+
+
+class PackedDecoderLayer(DecoderLayer):
+    """A `DecoderLayer` of packed parts, with a fast way for single tokens that nobody records."""
+
+    def __init__(self, plain: DecoderLayer, parts: dict[str, nn.Module | None]) -> None:
+        nn.Module.__init__(self)
+        self._modules, self.parts, self.table = parts, tuple(parts.values()), Table(plain)
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: KeyValue,
+        past: KeyValue | Cache | None,
+        mask: Tensor | None,
+        memory_mask: Tensor | None,
+        record: Recording | None = None,
+        site: str = "",
+        bias: Tensor | None = None,
+    ) -> tuple[Tensor, KeyValue]:
+        if isinstance(past, Cache) and bias is None and _quick(self, self.parts, x, record):
+            return self.table.advance(x, past, mask, memory, memory_mask)
+        return super().forward(x, memory, past, mask, memory_mask, record, site, bias)
+
+
+class PackedBlock(Block):
+    """A GPT's `Block` of packed parts, with a fast way for single tokens that nobody records."""
+
+    def __init__(self, plain: Block, parts: dict[str, nn.Module | None]) -> None:
+        nn.Module.__init__(self)
+        self._modules, self.parts, self.table = parts, tuple(parts.values()), Table(plain)
+
+    def forward(
+        self, x: Tensor, mask: Tensor | None, past: KeyValue | Cache | None, record: Recording | None, site: str
+    ) -> tuple[Tensor, KeyValue]:
+        if isinstance(past, Cache) and _quick(self, self.parts, x, record):
+            return self.table.advance(x, past, mask, None, None)
+        return super().forward(x, mask, past, record, site)
+
+
+def _quick(layer: nn.Module, parts: tuple[nn.Module | None, ...], x: Tensor, record: Recording | None) -> bool:
+    """Whether the kernel may be used: not with many rows, nor where a part has been exchanged since it was packed."""
+    rows, tokens, _ = x.shape
+    return record is None and tokens == 1 and 0 < rows <= MOST and fits(x) and tuple(layer._modules.values()) == parts
+
+
+def _around(layer: DecoderLayer | Block) -> list[Residual]:
+    cross = [layer.around_cross] if isinstance(layer, DecoderLayer) else []
+    return [layer.around_attention, *cross, layer.around_feed_forward]
+
+
+def _of(module: nn.Linear | nn.LayerNorm | nn.RMSNorm) -> tuple[Tensor, Tensor | None]:
+    bias = None if isinstance(module, nn.RMSNorm) else module.bias
+    return module.weight, bias
+
+
+def _beside(weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
+    zeros = weight.new_zeros(len(weight)) if bias is None else bias
+    return weight.detach().contiguous(), zeros.detach().contiguous()
