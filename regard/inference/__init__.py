@@ -17,10 +17,9 @@ from torch import nn
 from regard.errors import UserError
 from regard.inference.attention import MakeLinear, PackedAttention, PackedSelfAttention
 from regard.inference.kernels import fits
-from regard.inference.layer import PackedBlock, PackedDecoderLayer, Table
+from regard.inference.layer import packed_layer
 from regard.inference.linear import Int8Linear, PackedLinear
 from regard.inference.residual import PackedResidual
-from regard.models.gpt import Block
 from regard.nn.attention import Dot, Score
 from regard.nn.layers import FeedForward, MultiHeadAttention, Residual, SelfAttention
 
@@ -70,7 +69,6 @@ def _twin(module: nn.Module, linear: MakeLinear, quick: bool, done: dict[nn.Modu
             done[module] = twin = copy.copy(module)
             children = module._modules.items()
             twin._modules = {name: child and _twin(child, linear, quick, done) for name, child in children}
-            if quick and linear is not Int8Linear and Table.fits(module):
-                kind = PackedBlock if isinstance(module, Block) else PackedDecoderLayer
-                done[module] = kind(module, twin._modules)
+            if quick and linear is not Int8Linear:
+                done[module] = packed_layer(module, twin._modules) or twin
     return done[module]

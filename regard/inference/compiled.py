@@ -64,7 +64,10 @@ def _outputs(x: Any, w: Any, b: Any, y: Any, first: int, last: int) -> None:
     third = (last - first) // 3
     for block in range(first, first + third, BLOCK):
         end = min(block + BLOCK, first + third)
-        for r in range(0, rows - 3, 4):
+        for n in range(0, rows if rows > 3 else 0, 4):
+            r = min(
+                n, rows - 4
+            )  # the last four may have been met before, which takes less than one row after the other
             for i in range(block, end):
                 j, k = i + third, i + 2 * third
                 i0 = i1 = i2 = i3 = j0 = j1 = j2 = j3 = k0 = k1 = k2 = k3 = ZERO
@@ -89,7 +92,7 @@ def _outputs(x: Any, w: Any, b: Any, y: Any, first: int, last: int) -> None:
                 y[r, i], y[r + 1, i], y[r + 2, i], y[r + 3, i] = i0 + b[i], i1 + b[i], i2 + b[i], i3 + b[i]
                 y[r, j], y[r + 1, j], y[r + 2, j], y[r + 3, j] = j0 + b[j], j1 + b[j], j2 + b[j], j3 + b[j]
                 y[r, k], y[r + 1, k], y[r + 2, k], y[r + 3, k] = k0 + b[k], k1 + b[k], k2 + b[k], k3 + b[k]
-        for r in range(rows - rows % 4, rows):
+        for r in range(0 if rows > 3 else rows):
             for i in range(block, end):
                 j, k = i + third, i + 2 * third
                 i0 = j0 = k0 = ZERO

@@ -6,6 +6,7 @@ One sentence reads the weights of a layer in half a millisecond; a dozen calls f
 from __future__ import annotations
 
 from array import array
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -34,7 +35,7 @@ class Table:
 
     def __init__(self, layer: DecoderLayer | Block) -> None:
         attention, wide = layer.attention, layer.feed_forward
-        assert isinstance(wide, FeedForward), f"a gated feed-forward is not packed: {wide}"
+        assert isinstance(wide, FeedForward) and isinstance(attention.score, Dot), f"the kernel does not know {layer}"
         linear = [(attention.weight, attention.bias), _of(attention.output), _of(wide.inner), _of(wide.output)]
         if isinstance(layer, DecoderLayer):
             queries, bias = layer.cross.weight[: layer.cross.joined], layer.cross.bias
@@ -54,20 +55,9 @@ class Table:
         self.numbers = array("d", [*sizes, *scales, *(one for pair in places for one in pair)])
         self.address = self.numbers.buffer_info()[0]
 
-    @staticmethod
-    def fits(layer: nn.Module) -> bool:
-        """Whether the kernel knows all that is in a layer."""
-        if not isinstance(layer, DecoderLayer | Block):
-            return False
-        around = _around(layer)
-        alike = len({(one.placement, one.norm.eps) for one in around}) == 1
-        known = isinstance(layer.feed_forward, FeedForward) and layer.feed_forward.activation in CODES
-        dots = all(isinstance(one.score, Dot) for one in layer.modules() if isinstance(one, MultiHeadAttention))
-        return alike and known and dots and all(isinstance(one.norm, nn.LayerNorm) for one in around)
-
     def advance(
         self, x: Tensor, past: Cache, mask: Tensor | None, memory: KeyValue | None, memory_mask: Tensor | None
-    ) -> tuple[Tensor, Cache]:
+    ) -> tuple[Tensor, KeyValue]:
         """One token of each row (R, 1, M) -> (R, 1, M), and the past with it."""
         x, rows, present = x.contiguous(), len(x), past.longer(1)
         size, keys = self.joined // self.heads, present.length * present.width
@@ -84,7 +74,7 @@ class Table:
             there = seen(memory.key, memory.value)
             told += about_attention(rows, (parts, self.joined, size), there, *others, heads, weights)
         run("layer", rows * self.work, told)
-        return output, present
+        return output, cast(KeyValue, present)
 
 
 class PackedDecoderLayer(DecoderLayer):
@@ -98,7 +88,7 @@ class PackedDecoderLayer(DecoderLayer):
         self,
         x: Tensor,
         memory: KeyValue,
-        past: KeyValue | Cache | None,
+        past: KeyValue | None,
         mask: Tensor | None,
         memory_mask: Tensor | None,
         record: Recording | None = None,
@@ -118,7 +108,7 @@ class PackedBlock(Block):
         self._modules, self.parts, self.table = parts, tuple(parts.values()), Table(plain)
 
     def forward(
-        self, x: Tensor, mask: Tensor | None, past: KeyValue | Cache | None, record: Recording | None, site: str
+        self, x: Tensor, mask: Tensor | None, past: KeyValue | None, record: Recording | None, site: str
     ) -> tuple[Tensor, KeyValue]:
         if isinstance(past, Cache) and _quick(self, self.parts, x, record):
             return self.table.advance(x, past, mask, None, None)
@@ -129,6 +119,21 @@ def _quick(layer: nn.Module, parts: tuple[nn.Module | None, ...], x: Tensor, rec
     """Whether the kernel may be used: not with many rows, nor where a part has been exchanged since it was packed."""
     rows, tokens, _ = x.shape
     return record is None and tokens == 1 and 0 < rows <= MOST and fits(x) and tuple(layer._modules.values()) == parts
+
+
+def packed_layer(plain: nn.Module, parts: dict[str, nn.Module | None]) -> nn.Module | None:
+    """A layer with the fast way, from the plain one and its packed parts; None where the kernel does not know all that
+    is in it."""
+    if not isinstance(plain, DecoderLayer | Block):
+        return None
+    around = _around(plain)
+    alike = len({(one.placement, one.norm.eps) for one in around}) == 1
+    norms = alike and all(isinstance(one.norm, nn.LayerNorm) for one in around)
+    wide = isinstance(plain.feed_forward, FeedForward) and plain.feed_forward.activation in CODES
+    dots = all(isinstance(one.score, Dot) for one in plain.modules() if isinstance(one, MultiHeadAttention))
+    if not (norms and wide and dots):
+        return None
+    return PackedBlock(plain, parts) if isinstance(plain, Block) else PackedDecoderLayer(plain, parts)
 
 
 def _around(layer: DecoderLayer | Block) -> list[Residual]:

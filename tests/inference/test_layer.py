@@ -1,0 +1,82 @@
+"""A layer in one kernel is the layer: any norm, activation, number of threads, order of beams; and it is what runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from conftest import VARIANTS, small_model
+from test_contract import close, ids
+
+from regard.inference import kernels, pack
+from regard.inference.kernels import pool
+from regard.inference.layer import Table
+from regard.inference.silence import without
+
+pytestmark = pytest.mark.skipif(pool() is None, reason="PyTorch runs on another OpenMP here")
+
+FUSED = [
+    name
+    for name, settings in VARIANTS.items()
+    if settings["kind"] in ("transformer", "bart", "gpt") and "score" not in settings
+]
+ORDERS = [[0, 0, 1, 1, 2, 2], [1, 0, 2, 2, 4, 5], [3, 2, 4, 4]]
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The rows of every step that the kernel took."""
+    rows: list[int] = []
+    advance = Table.advance
+
+    def counted(table: Table, x: torch.Tensor, *given: Any) -> Any:
+        rows.append(len(x))
+        return advance(table, x, *given)
+
+    monkeypatch.setattr(Table, "advance", counted)
+    monkeypatch.setattr("regard.inference.LARGE", 0)
+    return rows
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("variant", FUSED)
+def test_it_equals_the_plain_layer(
+    variant: str, threads: int, taken: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernels, "ALONE", 1)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    plain = small_model(variant)
+    packed, source = pack(plain), ids(3, 5)
+    source[1, 3:] = 0
+    one, other = plain.start(source), packed.start(source)
+    taken.clear()
+    for rows in ORDERS:
+        one, other = one.select(torch.tensor(rows)), other.select(torch.tensor(rows))
+        for seed in range(2):
+            tokens = ids(len(rows), seed=seed)
+            (expected, one), (found, other) = plain.step(tokens, one), packed.step(tokens, other)
+            close(found, expected)
+    layers = int(VARIANTS[variant].get("decoder_layers", 2))  # type: ignore[call-overload]
+    assert taken == [len(rows) for rows in ORDERS for _ in range(2 * layers)], "every layer of every step"
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("off", ["decoder.1.cross.1", "decoder.0.self.0", "decoder.1"])
+def test_what_is_switched_off_stays_off(off: str, taken: list[int]) -> None:
+    plain = small_model("transformer")
+    parts = without(plain, [off]), without(pack(plain), [off])
+    (expected, _), (found, _) = (one.step(ids(2), one.start(ids(2, 4))) for one in parts)
+    close(found, expected)
+    assert len(taken) == 1, "the other layer's"
+
+
+@torch.no_grad()
+def test_other_layers_take_the_long_way(taken: list[int]) -> None:
+    for variant in ("t5", "llama", "transformer, additive"):
+        model = pack(small_model(variant))
+        model.step(ids(2), model.start(ids(2, 4)))
+    eight = pack(small_model("transformer"), "int8")
+    eight.step(ids(2), eight.start(ids(2, 4)))
+    assert not taken
