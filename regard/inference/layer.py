@@ -35,7 +35,8 @@ class Table:
 
     def __init__(self, layer: DecoderLayer | Block) -> None:
         attention, wide = layer.attention, layer.feed_forward
-        assert isinstance(wide, FeedForward) and isinstance(attention.score, Dot), f"the kernel does not know {layer}"
+        assert isinstance(wide, FeedForward), f"a gated feed-forward is not packed: {wide}"
+        assert isinstance(attention.score, Dot), f"scores other than dot products are not packed: {attention.score}"
         linear = [(attention.weight, attention.bias), _of(attention.output), _of(wide.inner), _of(wide.output)]
         if isinstance(layer, DecoderLayer):
             queries, bias = layer.cross.weight[: layer.cross.joined], layer.cross.bias
@@ -51,7 +52,7 @@ class Table:
         places = [[tensor.data_ptr() for tensor in pair] for pair in self.held]
         places[4:4] = [] if cross else [[0, 0]] * 2
         places += [[0, 0]] * (10 - len(places))
-        scales = [first.norm.eps, attention.score.scale(size)]
+        scales = [first.norm.eps or 0.0, attention.score.scale(size)]
         self.numbers = array("d", [*sizes, *scales, *(one for pair in places for one in pair)])
         self.address = self.numbers.buffer_info()[0]
 
