@@ -28,7 +28,7 @@ from rich.table import Table
 from bench.decoder_sides import DECODERS
 from bench.encoder_sides import ENCODERS
 from bench.peers import ctranslate2_folder, marian, of_marian
-from bench.shapes import DECODE, DECODE_VOCABULARY, LENGTH, PAIRS, STEPS, TOKENS, TRAIN, TRAIN_VOCABULARY
+from bench.shapes import DECODE, DECODE_VOCABULARY, LENGTH, PAIRS, STEPS, TOKENS, TRAIN, TRAIN_VOCABULARY, transformer
 from bench.sides import SIDES
 from regard.nn.weights import weights_of
 from regard.training.folder import save_tensors
@@ -95,7 +95,7 @@ def prepare(folder: Path) -> None:
     """The same weights for every side, in its own format."""
     torch.manual_seed(0)
     for work, shape, vocabulary in (("train", TRAIN, TRAIN_VOCABULARY), ("decode", DECODE, DECODE_VOCABULARY)):
-        peer = marian(shape, vocabulary)
+        peer = marian(transformer(shape), vocabulary)
         with torch.no_grad():
             for name, weight in peer.named_parameters():  # as large as trained ones, so that outputs vary
                 if work == "decode" and weight.ndim > 1 and "embed_positions" not in name:

@@ -25,6 +25,7 @@ from bench.shapes import (
     TRAIN,
     TRAIN_VOCABULARY,
     sentences,
+    transformer,
 )
 
 Work = Callable[..., Any]
@@ -58,7 +59,7 @@ def regard_train(folder: Path) -> Work:
     from regard.training.memory import keep_freed_memory
 
     keep_freed_memory()
-    model = Transformer(TRAIN, TRAIN_VOCABULARY)
+    model = Transformer(transformer(TRAIN), TRAIN_VOCABULARY)
     load_weights(model, load_tensors(folder / "train.safetensors")[0], folder)
 
     def loss(source: Any, seen: Any, answers: Any) -> Any:
@@ -87,7 +88,7 @@ def torch_train(folder: Path) -> Work:
     from bench.peers import TorchTransformer
     from regard.nn.loss import plain_loss
 
-    model = TorchTransformer(TRAIN, TRAIN_VOCABULARY)
+    model = TorchTransformer(transformer(TRAIN), TRAIN_VOCABULARY)
 
     def loss(source: Any, seen: Any, answers: Any) -> Any:
         hidden = model(source, seen).flatten(0, 1)
@@ -101,7 +102,7 @@ def joeynmt_train(folder: Path) -> Work:
 
     from bench.peers import joeynmt
 
-    model = joeynmt(TRAIN, TRAIN_VOCABULARY)
+    model = joeynmt(transformer(TRAIN), TRAIN_VOCABULARY)
 
     def loss(source: Any, seen: Any, answers: Any) -> Any:
         everywhere = torch.ones(len(source), 1, LENGTH, dtype=torch.bool)
@@ -126,7 +127,7 @@ def regard_decode(folder: Path, weights: str) -> Work:
     from regard.training.memory import keep_freed_memory
 
     keep_freed_memory()
-    model = Transformer(DECODE, DECODE_VOCABULARY)
+    model = Transformer(transformer(DECODE), DECODE_VOCABULARY)
     load_weights(model, load_tensors(folder / "decode.safetensors")[0], folder)
     model = pack(model, weights)  # type: ignore[arg-type]
 
