@@ -67,8 +67,7 @@ class Run:
         model = trained_model(saved)
         keep_freed_memory()
         model = model.eval().to(pick_device(device))
-        packs = task_named(saved.config.task).packs or weights != "float32"
-        return cls(saved, pack(model, weights) if packs else model)
+        return cls(saved, pack(model, weights))
 
     def __repr__(self) -> str:
         return f"Run({str(self.folder.path)!r}, task={self.config.task!r}, model={self.config.model.kind!r})"

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Literal, TypeVar, cast
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from regard.errors import UserError
@@ -58,9 +57,10 @@ def _twin(module: nn.Module, linear: MakeLinear, quick: bool, done: dict[nn.Modu
         elif isinstance(module, MultiHeadAttention):
             packed = PackedSelfAttention if isinstance(module, SelfAttention) else PackedAttention
             done[module] = packed(module, linear, quick)
-        elif isinstance(module, FeedForward) and module.activation is F.relu:
+        elif isinstance(module, FeedForward):
             inner, output = module.inner, module.output
-            done[module] = nn.Sequential(linear(inner.weight, inner.bias, True), linear(output.weight, output.bias))
+            activated = linear(inner.weight, inner.bias, module.activation)
+            done[module] = nn.Sequential(activated, linear(output.weight, output.bias))
         elif isinstance(module, Residual) and isinstance(module.norm, nn.LayerNorm) and quick:
             done[module] = PackedResidual(module, module.norm)
         elif type(module) is nn.Linear:

@@ -26,7 +26,7 @@ from regard.nn.record import Recording
 from regard.nn.state import KeyValue, State
 
 MakeLinear = Callable[..., nn.Module]
-"""(weight, bias, relu=False) -> a linear map."""
+"""(weight, bias, activation=None) -> a linear map."""
 
 ROOM = 32
 """Tokens that fit into a new buffer; a full one is exchanged for one of twice the size."""

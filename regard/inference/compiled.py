@@ -19,8 +19,9 @@ from numba.extending import intrinsic
 SUMS = {"reassoc", "contract", "nsz"}
 """A sum may be formed in any order, and a product be added in one operation; infinities stay what they are."""
 
-BLOCK = 16
-"""Outputs of each third that four rows are multiplied into before the next four: the rows stay in the nearest cache."""
+BLOCK, DEPTH = 32, 1024
+"""Outputs of each third that four rows are multiplied into before the next four, and how much of a long row at a time:
+the four stay in the nearest cache, the weights in the second."""
 
 ZERO, LOWEST = np.float32(0), np.float32(-87)
 NOTHING = np.float32(1e-30)
@@ -62,36 +63,37 @@ def _outputs(x: Any, w: Any, b: Any, y: Any, first: int, last: int) -> None:
     """Outputs `first` to `last` of every row, three at a time that are a third of them apart, four rows at a time."""
     rows, width = x.shape
     third = (last - first) // 3
+    depth = np.uint64(DEPTH if rows > 8 else width)  # no sign: what cannot count from the end is done for many at once
     for block in range(first, first + third, BLOCK):
         end = min(block + BLOCK, first + third)
-        for n in range(0, rows if rows > 3 else 0, 4):
-            r = min(
-                n, rows - 4
-            )  # the last four may have been met before, which takes less than one row after the other
-            for i in range(block, end):
-                j, k = i + third, i + 2 * third
-                i0 = i1 = i2 = i3 = j0 = j1 = j2 = j3 = k0 = k1 = k2 = k3 = ZERO
-                for m in range(width):  # one row after the other, so that all twelve sums stay in registers
-                    wi, wj, wk = w[i, m], w[j, m], w[k, m]
-                    v = x[r, m]
-                    i0 += wi * v
-                    j0 += wj * v
-                    k0 += wk * v
-                    v = x[r + 1, m]
-                    i1 += wi * v
-                    j1 += wj * v
-                    k1 += wk * v
-                    v = x[r + 2, m]
-                    i2 += wi * v
-                    j2 += wj * v
-                    k2 += wk * v
-                    v = x[r + 3, m]
-                    i3 += wi * v
-                    j3 += wj * v
-                    k3 += wk * v
-                y[r, i], y[r + 1, i], y[r + 2, i], y[r + 3, i] = i0 + b[i], i1 + b[i], i2 + b[i], i3 + b[i]
-                y[r, j], y[r + 1, j], y[r + 2, j], y[r + 3, j] = j0 + b[j], j1 + b[j], j2 + b[j], j3 + b[j]
-                y[r, k], y[r + 1, k], y[r + 2, k], y[r + 3, k] = k0 + b[k], k1 + b[k], k2 + b[k], k3 + b[k]
+        for begin in range(np.uint64(0), np.uint64(width), depth):
+            stop = min(begin + depth, np.uint64(width))
+            for n in range(0, rows if rows > 3 else 0, 4):
+                r = min(n, rows - 4)  # of the last four some may have been met before: that is faster than one by one
+                for i in range(block, end):
+                    j, k = i + third, i + 2 * third
+                    i0 = i1 = i2 = i3 = j0 = j1 = j2 = j3 = k0 = k1 = k2 = k3 = ZERO
+                    for m in range(begin, stop):  # one row after the other, so that all twelve sums stay in registers
+                        wi, wj, wk = w[i, m], w[j, m], w[k, m]
+                        v = x[r, m]
+                        i0 += wi * v
+                        j0 += wj * v
+                        k0 += wk * v
+                        v = x[r + 1, m]
+                        i1 += wi * v
+                        j1 += wj * v
+                        k1 += wk * v
+                        v = x[r + 2, m]
+                        i2 += wi * v
+                        j2 += wj * v
+                        k2 += wk * v
+                        v = x[r + 3, m]
+                        i3 += wi * v
+                        j3 += wj * v
+                        k3 += wk * v
+                    _add(y, r, i, i0, i1, i2, i3, b[i], begin == 0, n)
+                    _add(y, r, j, j0, j1, j2, j3, b[j], begin == 0, n)
+                    _add(y, r, k, k0, k1, k2, k3, b[k], begin == 0, n)
         for r in range(0 if rows > 3 else rows):
             for i in range(block, end):
                 j, k = i + third, i + 2 * third
@@ -110,6 +112,19 @@ def _outputs(x: Any, w: Any, b: Any, y: Any, first: int, last: int) -> None:
             y[r, i] = i0 + b[i]
 
 
+@numba.njit
+def _add(y: Any, r: int, i: int, s0: Any, s1: Any, s2: Any, s3: Any, bias: Any, begins: bool, new: int) -> None:
+    """Output i of four rows: the sums of the first part of each with the bias, or those of a further part, which rows
+    before `new` have already."""
+    if begins:
+        y[r, i], y[r + 1, i], y[r + 2, i], y[r + 3, i] = s0 + bias, s1 + bias, s2 + bias, s3 + bias
+    else:
+        y[r, i] += s0 if r >= new else ZERO
+        y[r + 1, i] += s1 if r + 1 >= new else ZERO
+        y[r + 2, i] += s2 if r + 2 >= new else ZERO
+        y[r + 3, i] += s3
+
+
 @intrinsic
 def _as_float(_typing: Any, bits: Any) -> Any:
     def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -118,7 +133,7 @@ def _as_float(_typing: Any, bits: Any) -> Any:
     return types.float32(types.int32), build
 
 
-@numba.njit(fastmath=SUMS)
+@numba.njit(fastmath=SUMS, error_model="numpy")
 def _exp(x: Any) -> Any:
     """e^x of a number that is not positive, to 2 units in the last place: 2^n e^f with |f| <= ln 2 / 2 (Cephes's
     polynomial); written out because a call cannot be done for eight numbers at once."""
@@ -178,7 +193,7 @@ def _share(count: int) -> tuple[int, int]:
     return count * _thread() // _threads(), count * (_thread() + 1) // _threads()
 
 
-@numba.njit(fastmath=SUMS)
+@numba.njit(fastmath=SUMS, error_model="numpy")
 def _gelu(x: Any) -> Any:
     """x Φ(x), with the error function to 1.5e-7 (Abramowitz and Stegun 1964, 7.1.26)."""
     z = abs(x) * np.float32(0.70710678)
@@ -192,7 +207,7 @@ def _gelu(x: Any) -> Any:
     return x * (np.float32(1) - beyond if x > ZERO else beyond)
 
 
-@numba.njit(fastmath=SUMS)
+@numba.njit(fastmath=SUMS, error_model="numpy")
 def _gelu_tanh(x: Any) -> Any:
     """x σ(2u), which is x (1 + tanh u) / 2 for u = √(2/π) (x + 0.044715 x³)."""
     u = np.float32(1.59576912) * (x + np.float32(0.044715) * x * x * x)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -18,8 +18,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regard.nn.layers import ACTIVATIONS
+
 ALONE = 2**15
 """So many multiplications are done before another thread has begun."""
+
+CODES: dict[Callable[[Tensor], Tensor] | None, int] = {
+    None: 0,
+    ACTIVATIONS["relu"]: 1,
+    ACTIVATIONS["gelu"]: 2,
+    ACTIVATIONS["gelu-tanh"]: 3,
+}
+"""The activations that a product can end with."""
 
 
 @cache
@@ -56,13 +66,13 @@ def run(kernel: str, work: int, given: Sequence[float]) -> None:
     pool()(_address(kernel), numbers.buffer_info()[0], threads, 0)
 
 
-def product(inputs: Tensor, weight: Tensor, bias: Tensor, relu: bool = False) -> Tensor:
-    """x W' + b, and its positive part where `relu`, for rows of float32: (..., M) and (N, M) -> (..., N)."""
+def product(inputs: Tensor, weight: Tensor, bias: Tensor, activation: int = 0) -> Tensor:
+    """activation(x W' + b), by its code, for rows of float32: (..., M) and (N, M) -> (..., N)."""
     inputs = inputs.contiguous()
     outputs, width = weight.shape
     output = inputs.new_empty(*inputs.shape[:-1], outputs)
     where = (inputs.data_ptr(), weight.data_ptr(), bias.data_ptr(), output.data_ptr())
-    run("product", inputs.numel() * outputs, (*where, inputs.numel() // width, outputs, width, relu))
+    run("product", inputs.numel() * outputs, (*where, inputs.numel() // width, outputs, width, activation))
     return output
 
 

@@ -9,21 +9,17 @@ from array import array
 from typing import cast
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.inference.attention import Cache, terms
-from regard.inference.kernels import about_attention, about_token, fits, run, seen
+from regard.inference.kernels import CODES, about_attention, about_token, fits, run, seen
 from regard.inference.linear import MOST
 from regard.models.gpt import Block
 from regard.models.transformer import DecoderLayer
 from regard.nn.attention import Dot
-from regard.nn.layers import ACTIVATIONS, FeedForward, MultiHeadAttention, Residual
+from regard.nn.layers import FeedForward, MultiHeadAttention, Residual
 from regard.nn.record import Recording
 from regard.nn.state import KeyValue
-
-CODES = {F.relu: 1, F.gelu: 2, ACTIVATIONS["gelu-tanh"]: 3}
-"""The activations that the kernel knows."""
 
 
 class Table:

@@ -1,44 +1,56 @@
-"""Linear maps for inference: float32 by a kernel for few rows, and 8 bits."""
+"""Linear maps for inference: float32 by a kernel of our own, and 8 bits."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.inference.kernels import fits, product
+from regard.inference.kernels import CODES, fits, product
 
-MOST = 256
-"""With more rows than this, PyTorch's own product is as fast as the machine."""
+MOST = 2**31 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 256
+"""With more rows than this PyTorch has the faster product; with AVX-512 ours is as fast, and adds and activates
+in the same pass."""
 
 
 class PackedLinear(nn.Module):
-    """x W' + b, and its positive part where `relu`, in float32: up to `MOST` rows by our kernel, if `quick`."""
+    """activation(x W' + b) in float32: up to `MOST` rows by our kernel, if `quick`."""
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, relu: bool = False, quick: bool = False) -> None:
+    def __init__(
+        self,
+        weight: Tensor,
+        bias: Tensor | None,
+        activation: Callable[[Tensor], Tensor] | None = None,
+        quick: bool = False,
+    ) -> None:
         super().__init__()
-        self.weight, self.relu, self.quick = weight.detach().contiguous(), relu, quick
+        self.weight, self.activation = weight.detach().contiguous(), activation
         self.bias = weight.new_zeros(len(weight)) if bias is None else bias.detach()
+        self.code = CODES.get(activation)
+        self.quick = quick and self.code is not None
 
     def forward(self, inputs: Tensor) -> Tensor:
-        if self.quick and inputs.numel() <= MOST * self.weight.shape[1] and fits(inputs):
-            return product(inputs, self.weight, self.bias, self.relu)
+        if self.quick and self.code is not None and inputs.numel() <= MOST * self.weight.shape[1] and fits(inputs):
+            return product(inputs, self.weight, self.bias, self.code)
         output = F.linear(inputs, self.weight, self.bias)
-        return output.relu_() if self.relu else output
+        return output if self.activation is None else self.activation(output)
 
 
 class Int8Linear(nn.Module):
-    """x W' + b, and its positive part where `relu`, by FBGEMM: W in 8 bits with a scale for each output, x in 7 bits
-    with a scale for each call.
+    """activation(x W' + b) by FBGEMM: W in 8 bits with a scale for each output, x in 7 bits with a scale for each call.
 
     7 bits for the inputs, because processors without VNNI add two products in 16 bits, which 8 bits could overflow.
     """
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, relu: bool = False) -> None:
+    def __init__(
+        self, weight: Tensor, bias: Tensor | None, activation: Callable[[Tensor], Tensor] | None = None
+    ) -> None:
         super().__init__()
-        self.relu = relu
+        self.relu = activation is F.relu
+        self.activation = None if self.relu else activation
         scales = weight.detach().abs().amax(dim=1).clamp(min=1e-8) / 127
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*quantize_per_channel.*", category=UserWarning)
@@ -53,4 +65,4 @@ class Int8Linear(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         kernel = torch.ops.quantized.linear_relu_dynamic if self.relu else torch.ops.quantized.linear_dynamic
         output: Tensor = kernel(inputs, self.packed, True)
-        return output
+        return output if self.activation is None else self.activation(output)

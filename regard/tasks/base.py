@@ -100,8 +100,6 @@ class Task(ABC):
     """Whether examples have a source and a target, which a decoder alone reads as one text."""
     Options: ClassVar[type[Settings]] = Settings
     """The task's own settings: the section `options` of a config."""
-    packs: ClassVar[bool] = True
-    """Whether packed weights are faster (see `regard.inference`): not where hundreds of rows are multiplied at once."""
 
     @classmethod
     def check(cls, config: Config) -> None:

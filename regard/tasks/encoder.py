@@ -103,7 +103,6 @@ class EncoderTask(Task, Generic[Example]):
     defaults = FINE_TUNING
     marks = 0
     unit = "examples"
-    packs = False
     smooths: ClassVar[bool] = True
     """Whether labels can be smoothed: not where every example has classes of its own."""
     head: ClassVar[HeadName]

@@ -91,7 +91,6 @@ class Image(Task):
     default_model = "vit"
     unit = "images"
     Options = ImageOptions
-    packs = False
 
     def __init__(self, config: Config, data: Images) -> None:
         self.config, self.data = config, data

@@ -94,7 +94,6 @@ class Masked(Task):
     defaults: ClassVar[Values] = PRE_TRAINING
     marks = 0
     unit = "hidden words"
-    packs = False
     Options = MaskedOptions
 
     def __init__(self, config: Config, folder: Path) -> None:

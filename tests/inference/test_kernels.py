@@ -9,9 +9,10 @@ from conftest import VARIANTS, small_model
 from test_contract import close, ids
 
 from regard.inference import kernels, pack
-from regard.inference.kernels import attend, normed_sum, pool, product, store
+from regard.inference.kernels import CODES, attend, normed_sum, pool, product, store
 from regard.inference.linear import PackedLinear
 from regard.nn.attention import attention
+from regard.nn.layers import ACTIVATIONS, Activation
 
 pytestmark = pytest.mark.skipif(pool() is None, reason="PyTorch runs on another OpenMP here")
 
@@ -25,14 +26,15 @@ def _threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.usefixtures("_threads")
 @pytest.mark.parametrize("rows", [1, 3, 4, 5, 8, 33])
-@pytest.mark.parametrize("shape", [(1, 1), (2, 7), (3, 8), (100, 65), (301, 512)])
-@pytest.mark.parametrize("relu", [False, True])
-def test_products(rows: int, shape: tuple[int, int], relu: bool) -> None:
+@pytest.mark.parametrize("shape", [(1, 1), (2, 7), (3, 8), (100, 65), (301, 512), (29, 2100)])
+@pytest.mark.parametrize("activation", [None, "relu", "gelu", "gelu-tanh"])
+def test_products(rows: int, shape: tuple[int, int], activation: Activation | None) -> None:
     torch.manual_seed(0)
     weight, bias = torch.randn(*shape) * shape[1] ** -0.5, torch.randn(shape[0])
-    inputs = torch.randn(rows, 2, shape[1])[:, 0]
+    inputs = 3 * torch.randn(rows, 2, shape[1])[:, 0]
+    after = ACTIVATIONS[activation] if activation else None
     expected = F.linear(inputs, weight, bias)
-    close(product(inputs, weight, bias, relu), expected.relu() if relu else expected)
+    close(product(inputs, weight, bias, CODES[after]), after(expected) if after else expected)
 
 
 @pytest.mark.usefixtures("_threads")

@@ -27,6 +27,7 @@ from regard.errors import UserError
 from regard.inference import pack
 from regard.inference.linear import Int8Linear, PackedLinear
 from regard.models.base import EncoderDecoder
+from regard.nn.layers import ACTIVATIONS, Activation
 
 TRANSFORMERS = [name for name in VARIANTS if not name.startswith("rnn")]
 
@@ -118,18 +119,19 @@ def test_a_past_outgrows_its_first_buffer() -> None:
 
 @torch.no_grad()
 @pytest.mark.parametrize("rows", [0, 1, 2, 7, 32, 300])
-@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("activation", [None, *ACTIVATIONS])
 @pytest.mark.parametrize("bias", [False, True])
-def test_linear_maps_equal_the_plain_product(rows: int, relu: bool, bias: bool) -> None:
+def test_linear_maps_equal_the_plain_product(rows: int, activation: Activation | None, bias: bool) -> None:
     torch.manual_seed(0)
     plain = torch.nn.Linear(24, 37, bias=bias)
     inputs = torch.randn(rows, 1, 24)
-    expected = plain(inputs).relu() if relu else plain(inputs)
+    after = ACTIVATIONS[activation] if activation else None
+    expected = after(plain(inputs)) if after else plain(inputs)
     for quick in (False, True):
-        close(PackedLinear(plain.weight, plain.bias, relu, quick)(inputs), expected)
+        close(PackedLinear(plain.weight, plain.bias, after, quick)(inputs), expected)
     if not rows:
         return
-    rounded: Tensor = Int8Linear(plain.weight, plain.bias, relu)(inputs)
+    rounded: Tensor = Int8Linear(plain.weight, plain.bias, after)(inputs)
     assert (rounded - expected).abs().max() < 0.03 * expected.abs().max(), "8 bits and 7 bits: an error of a hundredth"
 
 
