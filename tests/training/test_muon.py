@@ -26,6 +26,18 @@ def test_singular_values_become_about_one(shape: tuple[int, int]) -> None:
     assert torch.nn.functional.cosine_similarity(turned.flatten(), (u @ v).flatten(), dim=0) > 0.95
 
 
+def test_products_in_bfloat16_are_good_enough() -> None:
+    """The loop takes the optimiser's step in the run's precision."""
+    torch.manual_seed(0)
+    matrix = torch.randn(48, 32)
+    with torch.autocast("cpu", torch.bfloat16):
+        (turned,) = orthogonal([matrix])
+    assert turned.dtype == torch.bfloat16, "the products were made in bfloat16"
+    values = torch.linalg.svdvals(turned.float())
+    assert values.min() > 0.5
+    assert values.max() < 1.3
+
+
 @pytest.mark.parametrize(("kind", "maps"), [("gpt", 3 + 1 + 1 + 1), ("llama", 1 + 2 + 1 + 2 + 1)])
 def test_all_matrices_of_layers_and_no_others(kind: str, maps: int) -> None:
     model = build(parse_model({"kind": kind, **SETTINGS}), 20)
