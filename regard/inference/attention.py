@@ -83,7 +83,7 @@ class Cache(State):
         return cache
 
     def longer(self, tokens: int) -> Cache:
-        """With places for more tokens, which are to be written at once."""
+        """With places for more tokens, which the caller writes next."""
         length = self.length + tokens
         continues = self.written[0] == self.length and length <= self.pairs.shape[3]
         cache = self if continues else self._copied(self.pairs, room=2 * length)

@@ -32,7 +32,7 @@ NOTHING = np.float32(1e-30)
 _thread = types.ExternalFunction("omp_get_thread_num", types.int32())
 _threads = types.ExternalFunction("omp_get_num_threads", types.int32())
 _wait = types.ExternalFunction("GOMP_barrier", types.void())
-"""Until all threads have come here."""
+"""Until all threads have come here. None may leave before, as by an error: hence Numpy's rules for divisions."""
 
 
 def kernel(function: Callable[[Any], None]) -> Any:
@@ -151,7 +151,7 @@ def _exp(x: Any) -> Any:
     return (p * f * f + f + np.float32(1)) * _as_float((np.int32(n) + np.int32(127)) << np.int32(23))
 
 
-@numba.njit(fastmath=SUMS)
+@numba.njit(fastmath=SUMS, error_model="numpy")
 def _softmax(scores: Any) -> None:
     """In place; zeros where everything is -inf."""
     most = ZERO - np.float32(np.inf)
@@ -275,7 +275,7 @@ def attend(given: Any) -> None:
     _attend(carray(given, (25,)).astype(np.int64), np.float32(carray(given, (26,))[25]))
 
 
-@numba.njit(fastmath=SUMS)
+@numba.njit(fastmath=SUMS, error_model="numpy")
 def _norm(x: Any, w: Any, b: Any, output: Any, epsilon: float) -> None:
     width, mean, variance = np.float32(len(x)), ZERO, ZERO
     for m in range(len(x)):

@@ -1,4 +1,4 @@
-"""What decoding spends its time on, by kernels of our own (`regard.inference.compiled`): the product of few rows with a
+"""What models spend their time on, by kernels of our own (`regard.inference.compiled`): the product of rows with a
 large matrix, attention of one query for each row, the sum and norm between them.
 
 PyTorch's own threads do the work: a second pool of threads would fight with them. They are those of GNU's OpenMP on

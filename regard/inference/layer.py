@@ -17,7 +17,7 @@ from regard.inference.linear import MOST
 from regard.models.gpt import Block
 from regard.models.transformer import DecoderLayer
 from regard.nn.attention import Dot
-from regard.nn.layers import FeedForward, MultiHeadAttention, Residual
+from regard.nn.layers import FeedForward, Residual
 from regard.nn.record import Recording
 from regard.nn.state import KeyValue
 
@@ -26,11 +26,12 @@ class Table:
     """A decoder layer as the kernel `layer` reads it: its sizes, then the addresses of its weights and biases.
 
     The linear maps stand in this order: queries, keys and values; out of the heads; into and out of the feed-forward;
-    and, where it attends to a memory, that attention's queries and out of its heads. The norms follow their sublayers.
+    and, where it attends to a memory, that attention's queries and out of its heads. Then the norms, in the order of
+    their sublayers.
     """
 
     def __init__(self, layer: DecoderLayer | Block) -> None:
-        attention, wide = layer.attention, layer.feed_forward
+        attention, wide, first = layer.attention, layer.feed_forward, layer.around_attention
         assert isinstance(wide, FeedForward), f"a gated feed-forward is not packed: {wide}"
         assert isinstance(attention.score, Dot), f"scores other than dot products are not packed: {attention.score}"
         linear = [(attention.weight, attention.bias), _of(attention.output), _of(wide.inner), _of(wide.output)]
@@ -41,16 +42,19 @@ class Table:
         self.held = [_beside(*pair) for pair in (*linear, *norms)]  # for as long as their addresses are in use
         self.work = sum(weight.numel() for weight, _ in self.held)
         self.joined, self.width, self.inner = attention.joined, wide.inner.in_features, wide.inner.out_features
-        first = layer.around_attention
         size = attention.joined // attention.heads
         self.heads, cross = attention.heads, len(linear) > 4
         sizes = [self.width, self.joined, self.inner, CODES[wide.activation], first.placement == "pre", cross]
         places = [[tensor.data_ptr() for tensor in pair] for pair in self.held]
         places[4:4] = [] if cross else [[0, 0]] * 2
         places += [[0, 0]] * (10 - len(places))
-        scales = [first.norm.eps or 0.0, attention.score.scale(size)]
+        assert isinstance(first.norm, nn.LayerNorm), f"other norms are not packed: {first.norm}"
+        scales = [first.norm.eps, attention.score.scale(size)]
         self.numbers = array("d", [*sizes, *scales, *(one for pair in places for one in pair)])
         self.address = self.numbers.buffer_info()[0]
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        raise TypeError("a packed model holds addresses: copy or save the model that it was packed from")
 
     def advance(
         self, x: Tensor, past: Cache, mask: Tensor | None, memory: KeyValue | None, memory_mask: Tensor | None
@@ -70,8 +74,9 @@ class Table:
         if memory is not None:
             there = seen(memory.key, memory.value)
             told += about_attention(rows, (parts, self.joined, size), there, *others, heads, weights)
+        assert len(told) == (41 if memory is None else 66), f"the kernel reads so many numbers, not {len(told)}"
         run("layer", rows * self.work, told)
-        return output, cast(KeyValue, present)
+        return output, cast(KeyValue, present)  # models speak of what they make themselves
 
 
 class PackedDecoderLayer(DecoderLayer):
@@ -92,7 +97,7 @@ class PackedDecoderLayer(DecoderLayer):
         site: str = "",
         bias: Tensor | None = None,
     ) -> tuple[Tensor, KeyValue]:
-        if isinstance(past, Cache) and bias is None and _quick(self, self.parts, x, record):
+        if isinstance(past, Cache) and bias is None and fits(memory.key) and _quick(self, self.parts, x, past, record):
             return self.table.advance(x, past, mask, memory, memory_mask)
         return super().forward(x, memory, past, mask, memory_mask, record, site, bias)
 
@@ -107,28 +112,32 @@ class PackedBlock(Block):
     def forward(
         self, x: Tensor, mask: Tensor | None, past: KeyValue | None, record: Recording | None, site: str
     ) -> tuple[Tensor, KeyValue]:
-        if isinstance(past, Cache) and _quick(self, self.parts, x, record):
+        if isinstance(past, Cache) and _quick(self, self.parts, x, past, record):
             return self.table.advance(x, past, mask, None, None)
         return super().forward(x, mask, past, record, site)
 
 
-def _quick(layer: nn.Module, parts: tuple[nn.Module | None, ...], x: Tensor, record: Recording | None) -> bool:
-    """Whether the kernel may be used: not with many rows, nor where a part has been exchanged since it was packed."""
+def _quick(
+    layer: nn.Module, parts: tuple[nn.Module | None, ...], x: Tensor, past: Cache, record: Recording | None
+) -> bool:
+    """Whether the kernel may be used: for numbers it knows, where no part was exchanged since it was packed."""
     rows, tokens, _ = x.shape
-    return record is None and tokens == 1 and 0 < rows <= MOST and fits(x) and tuple(layer._modules.values()) == parts
+    alone = record is None and tokens == 1 and 0 < rows <= MOST
+    return alone and fits(x) and fits(past.pairs) and tuple(layer._modules.values()) == parts
 
 
 def packed_layer(plain: nn.Module, parts: dict[str, nn.Module | None]) -> nn.Module | None:
     """A layer with the fast way, from the plain one and its packed parts; None where the kernel does not know all that
     is in it."""
-    if not isinstance(plain, DecoderLayer | Block):
-        return None
+    if not isinstance(plain, DecoderLayer | Block) or type(plain) not in (DecoderLayer, Block):
+        return None  # a layer made from them may do otherwise
     around = _around(plain)
+    attentions = [plain.attention, *([plain.cross] if isinstance(plain, DecoderLayer) else [])]
+    norms = all(isinstance(one.norm, nn.LayerNorm) for one in around)
     alike = len({(one.placement, one.norm.eps) for one in around}) == 1
-    norms = alike and all(isinstance(one.norm, nn.LayerNorm) for one in around)
+    alike = alike and len({(one.heads, one.joined, type(one.score)) for one in attentions}) == 1
     wide = isinstance(plain.feed_forward, FeedForward) and plain.feed_forward.activation in CODES
-    dots = all(isinstance(one.score, Dot) for one in plain.modules() if isinstance(one, MultiHeadAttention))
-    if not (norms and wide and dots):
+    if not (norms and alike and wide and isinstance(plain.attention.score, Dot)):
         return None
     return PackedBlock(plain, parts) if isinstance(plain, Block) else PackedDecoderLayer(plain, parts)
 
@@ -139,8 +148,8 @@ def _around(layer: DecoderLayer | Block) -> list[Residual]:
 
 
 def _of(module: nn.Linear | nn.LayerNorm | nn.RMSNorm) -> tuple[Tensor, Tensor | None]:
-    bias = None if isinstance(module, nn.RMSNorm) else module.bias
-    return module.weight, bias
+    assert not isinstance(module, nn.RMSNorm), "other norms are not packed"
+    return module.weight, module.bias
 
 
 def _beside(weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:

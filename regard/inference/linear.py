@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from regard.inference.kernels import CODES, fits, product
 
-MOST = 2**31 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 256
-"""With more rows than this PyTorch has the faster product; with AVX-512 ours is as fast, and adds and activates
-in the same pass."""
+MOST = 1024 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 256
+"""With more rows than this PyTorch has the faster product. (With AVX-512 ours is as fast up to there, and adds and
+activates in the same pass.)"""
 
 
 class PackedLinear(nn.Module):
@@ -29,11 +29,14 @@ class PackedLinear(nn.Module):
         super().__init__()
         self.weight, self.activation = weight.detach().contiguous(), activation
         self.bias = weight.new_zeros(len(weight)) if bias is None else bias.detach()
-        self.code = CODES.get(activation)
-        self.quick = quick and self.code is not None
+        self.code = CODES.get(activation) if quick else None
+
+    @property
+    def quick(self) -> bool:
+        return self.code is not None
 
     def forward(self, inputs: Tensor) -> Tensor:
-        if self.quick and self.code is not None and inputs.numel() <= MOST * self.weight.shape[1] and fits(inputs):
+        if self.code is not None and inputs.numel() <= MOST * self.weight.shape[1] and fits(inputs):
             return product(inputs, self.weight, self.bias, self.code)
         output = F.linear(inputs, self.weight, self.bias)
         return output if self.activation is None else self.activation(output)

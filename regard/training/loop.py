@@ -135,7 +135,7 @@ class Trainer:
             nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["share"]
-        with self._precision():  # Muon's products too
+        with self._precision():  # for Muon's products; Adam has none
             self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         step = self.progress.step + 1

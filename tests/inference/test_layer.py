@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from regard.inference import kernels, pack
 from regard.inference.kernels import pool
 from regard.inference.layer import Table
 from regard.inference.silence import without
+from regard.models.transformer import DecoderLayer
 
 pytestmark = pytest.mark.skipif(pool() is None, reason="PyTorch runs on another OpenMP here")
 
@@ -70,6 +72,38 @@ def test_what_is_switched_off_stays_off(off: str, taken: list[int]) -> None:
     (expected, _), (found, _) = (one.step(ids(2), one.start(ids(2, 4))) for one in parts)
     close(found, expected)
     assert len(taken) == 1, "the other layer's"
+
+
+@torch.no_grad()
+def test_other_numbers_take_the_long_way(taken: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A memory in bfloat16 is no place for addresses of float32."""
+    monkeypatch.setattr("regard.inference.linear.MOST", 1)
+    plain = small_model("transformer")
+    packed = pack(plain)
+    with torch.autocast("cpu", torch.bfloat16):
+        (expected, _), (found, _) = (one.step(ids(1), one.start(ids(1, 4))) for one in (plain, packed))
+    assert (found - expected).abs().max() < 0.1
+    assert not taken
+
+
+@torch.no_grad()
+def test_a_layer_made_from_one_keeps_its_own_way(taken: list[int]) -> None:
+    class Half(DecoderLayer):
+        def forward(self, x: torch.Tensor, *given: Any, **named: Any) -> Any:
+            y, present = super().forward(x, *given, **named)
+            return y / 2, present
+
+    plain = small_model("transformer")
+    for layer in plain.decoder:  # type: ignore[attr-defined]
+        layer.__class__ = Half
+    (expected, _), (found, _) = (one.step(ids(2), one.start(ids(2, 4))) for one in (plain, pack(plain)))
+    close(found, expected)
+    assert not taken
+
+
+def test_addresses_are_not_copied(taken: list[int]) -> None:
+    with pytest.raises(TypeError, match="packed from"):
+        copy.deepcopy(pack(small_model("gpt")))
 
 
 @torch.no_grad()

@@ -6,6 +6,9 @@ from conftest import VOCABULARY
 from test_encoders import ENCODERS, close, ids
 
 from regard.errors import UserError
+from regard.inference import pack
+from regard.inference.kernels import pool
+from regard.inference.linear import PackedLinear
 from regard.models import parse_model
 from regard.models.base import EncoderConfig
 from regard.models.distilbert import student_weights
@@ -93,3 +96,16 @@ def test_a_student_begins_as_every_second_layer_of_its_teacher() -> None:
         assert torch.equal(first[name.format(ours)], weights_of(teacher)[name.format(theirs)])
     bare = student_weights(weights_of(teacher.encoder))
     assert bare.keys() == weights_of(student.encoder).keys()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("head", SHAPES)
+@pytest.mark.parametrize("variant", ENCODERS)
+def test_packed_is_the_same(variant: str, head: HeadName, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regard.inference.LARGE", 0)
+    plain, read = headed(variant, head).eval(), ids(2, 4, 6) if head == "choice" else ids(2, 6)
+    packed = pack(plain)
+    close(packed(read, torch.zeros_like(read)), plain(read, torch.zeros_like(read)))
+    linear = [module for module in packed.modules() if isinstance(module, PackedLinear)]
+    assert linear
+    assert all(module.quick for module in linear if module.activation is None) == (pool() is not None)

@@ -8,6 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.errors import UserError
+from regard.inference import pack
+from regard.inference.linear import PackedLinear
 from regard.models.vit import Patches, Vit, VitConfig, grid_sinusoid
 from regard.nn.record import Recording
 from regard.nn.weights import load_tensors, load_weights, weights_of
@@ -141,3 +143,11 @@ def test_what_does_not_fit_is_said() -> None:
     ):
         with pytest.raises(ValueError, match=text):
             VitConfig(**{**SMALL, **settings})
+
+
+@torch.no_grad()
+def test_packed_is_the_same(model: Vit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regard.inference.LARGE", 0)
+    packed = pack(model)
+    torch.testing.assert_close(packed(pictures(model)), model(pictures(model)), atol=1e-4, rtol=1e-4)
+    assert any(isinstance(module, PackedLinear) for module in packed.modules())
