@@ -113,6 +113,13 @@ def regard_vit(folder: Path) -> Any:
     return trained_model(open_saved(folder / "vit"))
 
 
+def packed_vit(folder: Path) -> Any:
+    """As a run that is opened for use."""
+    from regard.inference import pack
+
+    return pack(regard_vit(folder))
+
+
 def transformers_vit(folder: Path) -> Any:
     from transformers import ViTForImageClassification
 
@@ -155,7 +162,7 @@ ENCODERS: dict[str, dict[str, Callable[[Path], Work]]] = {
     "bert": {"regard": regard_bert, "transformers": transformers_bert, "onnxruntime": onnxruntime_bert},
     "sentences": {"regard": regard_sentences, "transformers": transformers_sentences},
     "vit": {
-        "regard": lambda folder: look(regard_vit(folder)),
+        "regard": lambda folder: look(packed_vit(folder)),
         "transformers": lambda folder: look(transformers_vit(folder)),
     },
     "vit-train": {

@@ -95,7 +95,7 @@ def main() -> None:
             with sides(work, folder) as opened:
                 case = {} if work == "sentences" else {"seed": 1}
                 report = Report()
-                report.speeds(work, count, in_turns(opened, case, options.rounds), unit)
+                report.speeds(work, count, in_turns(opened, case, options.rounds, twice=work != "sentences"), unit)
                 report.peaks(f"memory, {work}", opened)
                 console.print(report.table)
                 console.print(f"equal to transformers: {equal_outputs(opened)}", highlight=False)
