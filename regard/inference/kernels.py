@@ -8,9 +8,12 @@ Linux; elsewhere nothing `fits`, and models are executed as they are.
 from __future__ import annotations
 
 import ctypes
+import logging
 import sys
+import threading
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -19,6 +22,8 @@ import torch
 from torch import Tensor
 
 from regard.nn.layers import ACTIVATIONS
+
+_LOG = logging.getLogger("regard")
 
 ALONE = 2**15
 """So many multiplications are done before another thread has begun."""
@@ -53,10 +58,23 @@ def fits(numbers: Tensor) -> bool:
 
 @cache
 def _address(kernel: str) -> int:
-    """Where the code of `compiled`'s kernel of that name is. The first use on a machine compiles it, for seconds."""
-    from regard.inference import compiled
+    """Where the code of `compiled`'s kernel of that name is. The first use on a machine compiles it."""
+    with said_if_slow("compiling kernels for this processor: once on a machine, some ten seconds", after=3.0):
+        from regard.inference import compiled
 
     return int(getattr(compiled, kernel).address)
+
+
+@contextmanager
+def said_if_slow(words: str, after: float) -> Iterator[None]:
+    """Nothing is said of what is done within so many seconds."""
+    timer = threading.Timer(after, _LOG.warning, [words])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def run(kernel: str, work: int, given: Sequence[float]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -9,7 +11,7 @@ from conftest import VARIANTS, small_model
 from test_contract import close, ids
 
 from regard.inference import kernels, pack
-from regard.inference.kernels import CODES, attend, normed_sum, pool, product, store
+from regard.inference.kernels import CODES, attend, normed_sum, pool, product, said_if_slow, store
 from regard.inference.linear import PackedLinear
 from regard.nn.attention import attention
 from regard.nn.layers import ACTIVATIONS, Activation
@@ -78,6 +80,15 @@ def test_what_is_stored() -> None:
     expected[:, :, :, 3] = parts[:, 0, 1:].view(3, 2, 2, 4, 5).permute(2, 0, 3, 1, 4)
     store(parts[:, :, 1:], buffer, 3)
     assert torch.equal(buffer, expected)
+
+
+def test_what_takes_long_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    with said_if_slow("soon done", after=30):
+        pass
+    assert not caplog.messages
+    with said_if_slow("not soon done", after=0.01):
+        time.sleep(0.5)
+    assert caplog.messages == ["not soon done"]
 
 
 @torch.no_grad()
