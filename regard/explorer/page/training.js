@@ -9,7 +9,7 @@ import { segmented } from "./alignment.js";
 let nodes = null, charts = [], told = null, timer = 0;
 
 function build(root) {
-  nodes = { state: h("p", { class: "hint" }), charts: h("div", { class: "charts" }), scores: h("div", {}), replay: h("section", { class: "replay" }) };
+  nodes = { state: h("p", { class: "hint" }), charts: h("div", { class: "charts" }), scores: h("div", { class: "scroll" }), replay: h("section", { class: "replay" }) };
   root.append(h("div", { class: "toolbar" }, nodes.state), nodes.charts, nodes.scores, nodes.replay);
 }
 
