@@ -57,6 +57,12 @@ VARIANTS: dict[str, dict[str, object]] = {
     "rnn, both ways": {"kind": "rnn", "both_ways": True, **_RNN},
     "rnn-attention": {"kind": "rnn-attention", **_RNN},
     **{
+        f"rnn-attention, wide memory, {query} {context}": {
+            "kind": "rnn-attention", "query": query, "context": context, "memory": 24, **_RNN,
+        }
+        for query, context in [("previous", "input"), *(("current", how) for how in ("input", "concatenate", "add"))]
+    },
+    **{
         f"rnn-attention, {score}": {"kind": "rnn-attention", "score": score, **_RNN}
         for score in ("dot", "scaled-dot", "general", "concat", "cosine")
     },

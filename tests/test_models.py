@@ -54,3 +54,12 @@ def test_gpt_1_and_the_small_llamas_are_the_published() -> None:
     assert parameters("gpt-1", 40_478) / 1e6 == pytest.approx(116.5, rel=0.001)
     assert parameters("llama-15m", 32_000) / 1e6 == pytest.approx(15.2, rel=0.003)
     assert parameters("llama-135m", 49_152) / 1e6 == pytest.approx(134.5, rel=0.001)
+
+
+def test_the_memory_of_an_rnn_may_be_wider_than_its_state_unless_the_score_compares_them() -> None:
+    with pytest.raises(UserError, match=r"memory = 24: dot compares it with the state, so it must be as wide: 16"):
+        parse_model({"kind": "rnn-attention", "width": 16, "memory": 24, "score": "dot"})
+    with pytest.raises(UserError, match="memory = 25: must be even"):
+        parse_model({"kind": "rnn-attention", "width": 16, "memory": 25})
+    with pytest.raises(UserError, match="width = 15: must be even"):
+        parse_model({"kind": "rnn-attention", "width": 15})

@@ -38,7 +38,10 @@ class RNNAttentionConfig(ModelConfig):
     cell: Cell = "gru"
     layers: int = Field(default=1, ge=1)
     embedding: int = Field(default=256, ge=1, description="width of the word embeddings")
-    width: int = Field(default=512, ge=1, description="width of the decoder's state, and of the memory")
+    width: int = Field(default=512, ge=1, description="width of the decoder's state")
+    memory: int | None = Field(
+        default=None, ge=2, description="width of the memory, half from each direction; as width"
+    )
     score: ScoreName = "additive"
     query: Literal["previous", "current"] = "previous"
     context: Literal["input", "concatenate", "add"] = "input"
@@ -48,23 +51,34 @@ class RNNAttentionConfig(ModelConfig):
 
     @model_validator(mode="after")
     def _two_directions(self) -> RNNAttentionConfig:
-        if self.width % 2:
-            raise ValueError(f"width = {self.width}: must be even, half for each direction of the encoder")
+        if self.remembered % 2:
+            name = "width" if self.memory is None else "memory"
+            raise ValueError(f"{name} = {self.remembered}: must be even, half for each direction of the encoder")
+        if self.remembered != self.width and self.score in ("dot", "scaled-dot"):
+            raise ValueError(
+                f"memory = {self.memory}: {self.score} compares it with the state, so it must be as wide: {self.width}"
+                " (or try score = general)"
+            )
         return self
+
+    @property
+    def remembered(self) -> int:
+        """Width of the memory: what the encoder leaves of each source token."""
+        return self.width if self.memory is None else self.memory
 
 
 _LUONG = {"query": "current", "context": "concatenate", "score": "general", "input_feeding": True}
 SIZES: dict[str, dict[str, object]] = {
     "tiny": {"embedding": 128, "width": 256},
     "small": {"embedding": 256, "width": 512},
-    "bahdanau": {"embedding": 620, "width": 1000},
+    "bahdanau": {"embedding": 620, "width": 1000, "memory": 2000},
     "luong": {"embedding": 1000, "width": 1000, "cell": "lstm", "layers": 4, **_LUONG},
 }
 
 
 @dataclass(frozen=True)
 class RNNAttentionState(State):
-    memory: Tensor  # (B, S, M)
+    memory: Tensor  # (B, S, C)
     key: Tensor  # the memory as the score function compares it
     mask: Tensor
     hidden: Hidden
@@ -75,22 +89,22 @@ class RNNAttention(EncoderDecoder):
     def __init__(self, config: RNNAttentionConfig, vocabulary: int) -> None:
         super().__init__()
         self.config = config
-        width, inputs = config.width, config.embedding
+        width, memory, inputs = config.width, config.remembered, config.embedding
         self.embedding = Embedding(vocabulary, inputs, config.pad)
         self.encoder = Recurrent(
-            config.cell, inputs, width // 2, layers=config.layers, both_ways=True, dropout=config.dropout
+            config.cell, inputs, memory // 2, layers=config.layers, both_ways=True, dropout=config.dropout
         )
-        self.bridge = Bridge(width, width, config.layers, config.cell)
-        self.score = SCORES[config.score](width, width)
+        self.bridge = Bridge(memory, width, config.layers, config.cell)
+        self.score = SCORES[config.score](width, memory)
         read = inputs + (inputs if config.input_feeding else 0)
-        before = width if config.context == "input" and config.query == "previous" else 0
+        before = memory if config.context == "input" and config.query == "previous" else 0
         self.decoder = Recurrent(config.cell, read + before, width, layers=config.layers, dropout=config.dropout)
         if config.context == "input" and config.query == "current":
-            self.second = Recurrent(config.cell, width, width, layers=config.layers, dropout=config.dropout)
+            self.second = Recurrent(config.cell, memory, width, layers=config.layers, dropout=config.dropout)
         if config.context == "add":
-            self.context = nn.Linear(width, width, bias=False)
+            self.context = nn.Linear(memory, width, bias=False)
         self.readout = nn.Linear(
-            {"input": width + width + inputs, "concatenate": width + width, "add": width}[config.context], inputs
+            {"input": width + memory + inputs, "concatenate": width + memory, "add": width}[config.context], inputs
         )
         self.dropout = Dropout(config.dropout)
         self.output = output_projection(self.embedding, inputs, config.tie_output)
@@ -135,7 +149,7 @@ class RNNAttention(EncoderDecoder):
     def _advance(
         self, embedded: Tensor, state: RNNAttentionState, record: Recording | None = None
     ) -> tuple[Tensor, Tensor, Hidden]:
-        """Embedded target tokens (B, T, E) -> the cell's outputs and the contexts (B, T, M), and its last state."""
+        """Embedded target tokens (B, T, E) -> the cell's outputs (B, T, M), the contexts (B, T, C), its last state."""
         config = self.config
         inputs = [embedded, state.readout] if config.input_feeding else [embedded]
         if config.query == "current":
@@ -159,7 +173,7 @@ class RNNAttention(EncoderDecoder):
         return read
 
     def _look(self, query: Tensor, state: RNNAttentionState, record: Recording | None) -> Tensor:
-        """The context vectors for queries (B, T, M): (B, T, M). One head."""
+        """The context vectors for queries (B, T, M): (B, T, C). One head."""
         return attention(
             query[:, None],
             state.key,

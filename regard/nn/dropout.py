@@ -30,5 +30,5 @@ def byte_mask(shape: torch.Size, rate: float, dtype: torch.dtype) -> Tensor:
     dropped = min(255, max(1, round(rate * 256)))
     count = shape.numel()
     draws = torch.empty((count + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
-    kept = draws.view(torch.uint8)[:count].to(dtype).sub_(dropped - 1).clamp_(0, 1)  # 1 where a byte is >= `dropped`
+    kept = torch.ge(draws.view(torch.uint8)[:count], dropped, out=torch.empty(count, dtype=dtype))  # 0 or 1
     return kept.mul_(256 / (256 - dropped)).view(shape)
