@@ -5,7 +5,7 @@ without a traceback and exits with code 2; anything else that escapes is our own
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class UserError(ValueError):
@@ -15,6 +15,13 @@ class UserError(ValueError):
 def nearest(name: str, known: Iterable[str]) -> str:
     """Ends an error about an unknown name: `"; did you mean 'dot'? (known: cosine, dot)"`."""
     known = sorted(known)
+    if not known:
+        return "; there is nothing to choose here"
     close = difflib.get_close_matches(name, known, n=1)
     hint = f"; did you mean {close[0]!r}?" if close else ""
     return f"{hint} (known: {', '.join(known)})"
+
+
+def listed(names: Sequence[str], most: int = 6) -> str:
+    """The first of several names, and how many more there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -187,16 +187,23 @@ class Run:
         """Continue one prompt or several; each result has `.text`, `.score` and `.attention`."""
         return self.generator.generate(_several(prompts), self._search(search, wishes), stop, choices)
 
-    def score(self, *files: str | Path) -> dict[str, dict[str, Any]]:
-        """The scores of any task, by set: on files, or on what the run held out."""
-        predictor, sets = self.predictor, self.sets([str(file) for file in files])
+    def score(self, *files: str | Path, max_bad_share: float | None = None) -> dict[str, dict[str, Any]]:
+        """The scores of any task, by set: on files, or on what the run held out.
+
+        More lines than `max_bad_share` that cannot be used are an error (by default as in training).
+        """
+        predictor, sets = self.predictor, self.sets([str(file) for file in files], max_bad_share=max_bad_share)
         if self.config.task == "translate":
             return {name: asdict(self.evaluate(pairs)[0]) for name, pairs in sets.items()}
         assert isinstance(predictor, Scored), "it has sets to be scored on"
         return {name: dict(predictor.evaluate(examples).scores) for name, examples in sets.items()}
 
     def sets(
-        self, files: Sequence[str] = (), columns: Sequence[str] | None = None, bad: BadLines | None = None
+        self,
+        files: Sequence[str] = (),
+        columns: Sequence[str] | None = None,
+        bad: BadLines | None = None,
+        max_bad_share: float | None = None,
     ) -> Mapping[str, Sequence[Any]]:
         """What to score on, by the names of the sets: the examples of files, or what the run held out."""
         predictor, bad, translates = self.predictor, bad or BadLines(), self.config.task == "translate"
@@ -208,7 +215,7 @@ class Run:
             return {Path(files[0]).name: self.read(files, columns, bad)}
         data = self.config.data.model_copy(update={"columns": columns} if columns else {})
         examples = predictor.read(files, data, bad)
-        bad.check(data.max_bad_share)
+        bad.check(data.max_bad_share if max_bad_share is None else max_bad_share, "max_bad_share")
         return {Path(files[0]).name: examples}
 
     def evaluate(

@@ -26,18 +26,22 @@ def answer(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
 ) -> None:
     """Answer questions about a text of any length, with its own words."""
-    from regard.cli.inputs import files_of, windows
+    from regard.cli.inputs import files_of, say_bad, windows
     from regard.cli.output import output
     from regard.cli.pictures import Picture
-    from regard.data.labelled import questions
+    from regard.data.badlines import BadLines
+    from regard.data.questions import read_questions
     from regard.run import Run
 
-    files = files_of(question) if context is None else []
+    files, bad = files_of(question), BadLines()
     if context is None and not files:
         raise UserError("--context: is missing; give the text to find the answer in, or ask a file in SQuAD's layout")
+    if context is not None and files:
+        raise UserError(f"{files[0]}: has its own contexts, so leave --context out (or ask a question, not a file)")
     asked: Iterator[tuple[str | None, str, str]]
     if files:
-        asked = ((one.id, one.question, one.context) for path in files for one in questions(path))
+        located = read_questions(list(map(str, files)), bad, answered=False)
+        asked = ((one.id, one.question, one.context) for one, _ in located)
     else:
         text = _text(context or "")
         asked = ((None, one, text) for one in question)
@@ -54,6 +58,7 @@ def answer(
                 print(json.dumps(row, ensure_ascii=False) if as_json else plain, file=file, flush=True)
                 if picture.wanted(number):
                     picture.draw(found.attention, number)
+    say_bad(bad)
 
 
 def _text(context: str) -> str:

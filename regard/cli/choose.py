@@ -43,20 +43,28 @@ def choose(
     number = 0
     with output(out, files) as file:
         for window in windows(asked):
-            for found in opened.choose([one for one, _ in window], [several for _, several in window]):
+            full = [(one, several) for one, several in window if several]
+            results = iter(opened.choose([one for one, _ in full], [several for _, several in full]) if full else [])
+            for _, several in window:
                 number += 1
-                print(
-                    json.dumps(found.row, ensure_ascii=False) if as_json else _shown(found, alone=not files),
-                    file=file,
-                    flush=True,
-                )
-                if picture.wanted(number):
+                found = next(results) if several else None
+                print(_row(found) if as_json else _shown(found, alone=not files), file=file, flush=True)
+                if found is not None and picture.wanted(number):
                     picture.draw(found.attention, number)
     say_bad(bad)
 
 
-def _shown(found: Chosen, alone: bool) -> str:
+def _row(found: Chosen | None) -> str:
+    """As JSON. A row that could not be read has no choice, and keeps its place."""
+    if found is None:
+        return json.dumps({"context": "", "number": None, "choice": None, "probabilities": []})
+    return json.dumps(found.row, ensure_ascii=False)
+
+
+def _shown(found: Chosen | None, alone: bool) -> str:
     """All choices of a single situation; of many, a line for the best of each."""
+    if found is None:
+        return ""
     chances = list(zip(found.probabilities, found.choices, strict=True))
     if not alone:
         return f"{found.number}\t{chances[found.number][0]:.3f}\t{found.text}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.inputs import are_tables, files_of, say_bad, windows, windows_of
+from regard.errors import UserError
 
 if TYPE_CHECKING:
     from regard.tasks.classify import Classified
@@ -71,6 +72,8 @@ def classify(
         for pairs in asked:
             full = [(one, second or beside) for one, beside in pairs if one]
             seconds = [other for _, other in full if other is not None]
+            if len(seconds) not in (0, len(full)):
+                raise UserError(f"{len(seconds)} of {len(full)} texts have a second one: classify them in two goes")
             found = iter(classifier.classify([one for one, _ in full], seconds or None) if full else [])
             for text, _ in pairs:
                 number += 1

@@ -34,6 +34,9 @@ def evaluate(
         str | None, typer.Option(help="sacreBLEU's tokenizer: 13a (the default), none, intl, zh, ja-mecab, ...")
     ] = None,
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case.")] = False,
+    max_bad_share: Annotated[
+        float | None, typer.Option(help="Share of unusable lines that is an error; as in training.", min=0, max=1)
+    ] = None,
     beam: Annotated[int | None, typer.Option(help="Width of the beam; 1 is greedy.")] = None,
     ask: Annotated[str | None, typer.Option(help="Said before every text: 'translate English to German:'.")] = None,
     by_length: Annotated[bool, typer.Option("--by-length", help="BLEU of short and of long sentences too.")] = False,
@@ -76,7 +79,8 @@ def evaluate(
     search = opened.config.decode.wishing({"beam": beam})
     if translates:
         variant = Variant(tokenize or "13a", lowercase)
-        _score_pairs(opened, search, variant, ask, files or [], columns, by_length, out, as_json)
+        sets = _sets(opened, files or [], columns, max_bad_share)
+        _score_pairs(opened, sets, search, variant, ask, files or [], by_length, out, as_json)
     elif isinstance(predictor, Predictor):
         score = predictor.evaluate
         if isinstance(predictor, Generator):
@@ -84,18 +88,18 @@ def evaluate(
         elif isinstance(predictor, Summarizer):
             translator = predictor.translator if ask is None else predictor.translator.asking(ask)
             score = Summarizer(translator, search).evaluate
-        _score(opened, score, files or [], columns, out, worst, as_json)
+        _score(_sets(opened, files or [], columns, max_bad_share), score, files or [], out, worst, as_json)
     else:
         _score_again(opened, files or [], as_json)
 
 
 def _score_pairs(
     run: Run,
+    sets: Mapping[str, Sequence[Any]],
     search: SearchConfig,
     variant: Variant,
     ask: str | None,
     files: list[str],
-    columns: str | None,
     by_length: bool,
     out: Path | None,
     as_json: bool,
@@ -105,7 +109,7 @@ def _score_pairs(
     from regard.cli.show import print_lengths, print_scores
     from regard.tasks.translation_scores import sentence_bleu
 
-    sets, scores = _sets(run, files, columns), {}
+    scores = {}
     with output(out, [Path(file) for file in files]) as file:
         for name, pairs in sets.items():
             found, results = run.evaluate(pairs, search, variant, ask)
@@ -123,10 +127,9 @@ def _score_pairs(
 
 
 def _score(
-    run: Run,
+    sets: Mapping[str, Sequence[Any]],
     score: Callable[[Sequence[Any]], Evaluation],
     files: list[str],
-    columns: str | None,
     out: Path | None,
     worst: Path | None,
     as_json: bool,
@@ -135,7 +138,7 @@ def _score(
     from regard.cli.images import draw_worst
     from regard.cli.output import output
 
-    sets, scores = _sets(run, files, columns), {}
+    scores = {}
     with output(out, [Path(file) for file in files]) as file:
         for name, examples in sets.items():
             found = score(examples)
@@ -147,12 +150,12 @@ def _score(
     _show(scores, as_json)
 
 
-def _sets(run: Run, files: list[str], columns: str | None) -> Mapping[str, Sequence[Any]]:
+def _sets(run: Run, files: list[str], columns: str | None, max_bad_share: float | None) -> Mapping[str, Sequence[Any]]:
     """What to score on, if there is something in each; what was left out of files is said."""
     from regard.data.badlines import BadLines
 
     bad = BadLines()
-    sets = run.sets(files, columns.split(",") if columns else None, bad)
+    sets = run.sets(files, columns.split(",") if columns else None, bad, max_bad_share)
     if bad.total:
         print(bad.summary(), file=sys.stderr)
     if not sets:

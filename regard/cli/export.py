@@ -24,5 +24,5 @@ def export(
     saved = open_saved(run)
     write(saved, out)
     typer.echo(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}")
-    if (threshold := saved.facts.get("threshold")) not in (None, 0.0, 0.5):
+    if saved.config.task == "classify" and (threshold := saved.facts.get("threshold")) not in (None, 0.5):
         typer.echo(f"The run's threshold, {threshold:g}, is not in it: the layout has no place for one.")

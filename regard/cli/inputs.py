@@ -14,6 +14,7 @@ from regard.data.files import format_of, lines
 from regard.errors import UserError
 
 T = TypeVar("T")
+_FILE = re.compile(r"\S*(/\S+|\w\.(txt|tsv|csv|ndjson|jsonl?|parquet|conllu?|bio|iob|gz|[a-z]{2}))")
 WINDOW = 256
 """Inputs read at a time."""
 
@@ -23,8 +24,8 @@ def files_of(text: list[str]) -> list[Path]:
     paths = [Path(one) for one in text]
     if paths and all(map(is_file, paths)):
         return paths
-    for one in text:
-        if re.fullmatch(r"\S*(/\S+|\w\.(txt|tsv|csv|jsonl?|gz|[a-z]{2}))", one):
+    for one, path in zip(text, paths, strict=True):
+        if _FILE.fullmatch(one) and not is_file(path):
             raise UserError(f"{one}: no such file (to have it read as a sentence, pipe it: echo '{one}' | regard ...)")
     return []
 
@@ -94,6 +95,8 @@ def sources_of(
 
 
 def say_bad(bad: BadLines) -> None:
-    """What could not be used, to standard error."""
+    """What could not be used, to standard error; if that is all there was, it is an error."""
+    if bad.total and bad.total >= bad.read:
+        raise UserError(f"nothing could be used: {bad.summary()}")
     if bad.total:
         print(bad.summary(), file=sys.stderr)

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from regard.cli.inputs import files_of, say_bad, windows, windows_of
+from regard.errors import UserError
 
 
 def tag(
@@ -20,6 +21,7 @@ def tag(
             help="Sentences; or text files, or CoNLL files; without either, standard input.", show_default=False
         ),
     ] = None,
+    columns: Annotated[str | None, typer.Option(help="Of CoNLL files: the column of the words, 0 or form.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write to this file instead.", show_default=False)] = None,
     attention: Annotated[Path | None, typer.Option(help="Draw attention: .svg, .png, .pdf; or .json.")] = None,
     grid: Annotated[bool, typer.Option("--grid", help="Draw all layers and heads.")] = False,
@@ -35,7 +37,7 @@ def tag(
     from regard.cli.output import output
     from regard.cli.pictures import Picture
     from regard.data.badlines import BadLines
-    from regard.data.labelled import is_conll, read_tagged
+    from regard.data.conll import is_conll, read_words
     from regard.run import Run
 
     opened = Run.load(run, device)
@@ -45,8 +47,10 @@ def tag(
     number, bad = 0, BadLines()
     asked: Iterator[list[str]] | Iterator[list[list[str]]] = windows_of(files, given)
     if files and all(map(is_conll, files)):
-        found_in = read_tagged(list(map(str, files)), opened.config.data.columns, bad)
-        asked = windows(example.words for example, _ in found_in)
+        chosen = columns.split(",") if columns else None
+        asked = windows(read_words(list(map(str, files)), chosen, opened.config.data.columns, bad))
+    elif columns:
+        raise UserError(f"--columns {columns}: is for CoNLL files (.conll, .conllu, .bio, .iob)")
     with output(out, files) as file:
         for window in asked:
             for one in opened.tag(window):

@@ -1,13 +1,17 @@
-"""What a trained model is asked: files as those it learned from. The answers in them, if any, are not read."""
+"""What a trained model is asked: files as those it learned from. The answers in them, if any, are not read.
+
+A row that cannot be used comes as an empty one, so that what is written has a row for each.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 
 from regard.data.badlines import BadLines, Location
-from regard.data.labelled import SECONDS, SITUATIONS, TEXTS, situation
+from regard.data.labelled import SECONDS, SITUATIONS, TEXTS, situation, text_and_label, without_header
 from regard.data.readers import LANGUAGES, is_language, unfold
-from regard.data.tables import Row, pick, read_table
+from regard.data.tables import Row, pick, read_rows
 from regard.errors import UserError
 
 _SOURCES = ("source", "src", "article", "document", "dialogue", *TEXTS)
@@ -17,19 +21,25 @@ def read_texts(
     files: Sequence[str], columns: Sequence[str], learned: Sequence[str], bad: BadLines
 ) -> Iterator[tuple[str, str | None]]:
     """Tables with a column of texts, perhaps a second one: by the names in `columns`; or where there are none by those
-    of the table that was `learned`, if these are there too; or by the usual ones."""
+    of the table that was `learned`, if these are there too; or by the usual ones; or as training finds them."""
     chosen: list[str] = []
-    for row, where in read_table(files, [*columns, *learned, *TEXTS, *SECONDS], bad):
-        if not chosen or chosen[0] not in row:
-            chosen = _columns(row, columns, learned, where)
+    rows = read_rows(files, [*columns, *learned, *TEXTS, *SECONDS], bad)
+    first = list(islice(rows, 100))
+    for row, where in chain(first, rows):
+        if row and (not chosen or chosen[0] not in row):
+            chosen = _columns(row, columns, learned, where, [one for one, _ in first if one])
         texts = [str(row.get(name) or "").strip() for name in chosen]
-        if all(texts):
+        if row and not all(texts):
+            bad.add("empty", where, " | ".join(texts))
+        if row and all(texts):
             yield texts[0], texts[1] if len(texts) > 1 else None
         else:
-            bad.add("empty", where, " | ".join(texts))
+            yield "", None
 
 
-def _columns(row: Row, columns: Sequence[str], learned: Sequence[str], where: Location) -> list[str]:
+def _columns(
+    row: Row, columns: Sequence[str], learned: Sequence[str], where: Location, first: Sequence[Row]
+) -> list[str]:
     if len(columns) > 2:
         raise UserError(f"columns = {','.join(columns)}: give the text, perhaps a second one; labels are not read here")
     if columns:
@@ -39,24 +49,25 @@ def _columns(row: Row, columns: Sequence[str], learned: Sequence[str], where: Lo
     names = {str(name).lower(): str(name) for name in row}
     if len(names) == 1:
         return list(names.values())
-    first = pick(row, TEXTS, "text", where)
-    return [first, *[names[name] for name in SECONDS if name in names][:1]]
+    if without_header(row):
+        return [text_and_label(row, where, first)[0]]
+    text = pick(row, TEXTS, "text", where)
+    return [text, *[names[name] for name in SECONDS if name in names][:1]]
 
 
 def read_sources(files: Sequence[str], columns: Sequence[str], learned: Sequence[str], bad: BadLines) -> Iterator[str]:
     """The texts of tables that are to be translated, summarised or turned into vectors: one column, chosen as in
     `read_texts`; or the first that is called after a language; or the first, where none has a name."""
     chosen = ""
-    for row, where in read_table(files, [*columns, *learned, *_SOURCES, *LANGUAGES], bad):
+    for row, where in read_rows(files, [*columns, *learned, *_SOURCES, *LANGUAGES], bad):
         sides = unfold(row)
-        if chosen not in sides:
+        if row and chosen not in sides:
             chosen = _source(sides, columns, learned, where)
-        given = sides.get(chosen)
+        given = sides.get(chosen) or ""
         text = " ".join(str(given if not isinstance(given, list) else " ".join(map(str, given))).split())
-        if given and text:
-            yield text
-        else:
+        if row and not text:
             bad.add("empty", where, str(row))
+        yield text
 
 
 def _source(row: Row, columns: Sequence[str], learned: Sequence[str], where: Location) -> str:
@@ -79,9 +90,8 @@ def _source(row: Row, columns: Sequence[str], learned: Sequence[str], where: Loc
 
 def read_situations(files: Sequence[str], bad: BadLines) -> Iterator[tuple[str, list[str]]]:
     """Tables of multiple choice: a situation and the ways to go on."""
-    for row, where in read_table(files, SITUATIONS, bad):
+    for row, where in read_rows(files, SITUATIONS, bad):
         found = situation(row)
-        if found is None:
+        if row and found is None:
             bad.add("columns", where, " | ".join(map(str, row)))
-        else:
-            yield found
+        yield found or ("", [])

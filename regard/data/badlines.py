@@ -10,7 +10,10 @@ from typing import Literal, NamedTuple, TextIO
 
 from regard.errors import UserError
 
-Reason = Literal["columns", "encoding", "empty", "long", "json", "image", "pixels", "missing", "label", "answer"]
+Reason = Literal[
+    "columns", "encoding", "empty", "long", "json", "image", "pixels", "missing", "unlabelled", "label", "option",
+    "unanswered", "answer",
+]  # fmt: skip
 _TITLES: dict[Reason, str] = {
     "columns": "wrong columns",
     "encoding": "invalid UTF-8",
@@ -20,7 +23,10 @@ _TITLES: dict[Reason, str] = {
     "image": "no readable image",
     "pixels": "too many pixels",
     "missing": "no such file",
+    "unlabelled": "without a label",
     "label": "of a class that is not trained on",
+    "option": "whose label is not the number of an option (from 0)",
+    "unanswered": "with no answers that can be read (where there is none: answers = [], or is_impossible)",
     "answer": "with an answer that does not stand in the context where it should",
 }
 
@@ -43,6 +49,8 @@ class BadLines:
         """What is counted, in words: readers of images say so here."""
         self.counts: Counter[Reason] = Counter()
         self.examples: dict[Reason, list[Location]] = {}
+        self.hints: dict[Reason, str] = {}
+        """What a reader has to say of a reason: which labels are known, say."""
         self._keep = keep
         self._file: TextIO | None = None
 
@@ -67,22 +75,24 @@ class BadLines:
         if not self.total:
             return f"all {self.read:,} {self.unit}s were usable"
         were = f"{self.unit} was" if self.read == 1 else f"{self.unit}s were"
-        reasons = [f"\n  {count:,} {_TITLES[reason]} ({self._where(reason)})" for reason, count in self._sorted()]
+        reasons = [f"\n  {count:,} {self._title(reason)} ({self._where(reason)})" for reason, count in self._sorted()]
         return f"{self.total:,} of {self.read:,} {were} left out:" + "".join(reasons)
 
-    def check(self, max_share: float) -> None:
-        """Stops a run that would silently train on a fraction of its data."""
+    def check(self, max_share: float, setting: str = "data.max_bad_share") -> None:
+        """Stops a run that would silently train on a fraction of its data; `setting` is what allows it more."""
         share = self.total / max(self.read, 1)
         if share <= max_share:
             return
-        reasons = "; ".join(f"{count:,} {_TITLES[reason]}: {self._where(reason)}" for reason, count in self._sorted())
+        reasons = "; ".join(
+            f"{count:,} {self._title(reason)}: {self._where(reason)}" for reason, count in self._sorted()
+        )
         listed = f"; every {self.unit} is listed in {self.path}" if self.path is not None else ""
         length = ", data.max_length" if self.counts["long"] else ""
         other = "; another encoding? iconv -f LATIN1 -t UTF-8" if self.counts["encoding"] else ""
         raise UserError(
             f"{share:.1%} of the {self.unit}s ({self.total:,} of {self.read:,}) cannot be used, "
-            f"data.max_bad_share = {max_share:g} allows {max_share:.1%} ({reasons}{listed}{other}). "
-            f"Mend the {self.unit}s, or raise data.max_bad_share{length}"
+            f"{setting} = {max_share:g} allows {max_share:.1%} ({reasons}{listed}{other}). "
+            f"Mend the {self.unit}s, or raise {setting}{length}"
         )
 
     def close(self) -> None:
@@ -100,6 +110,9 @@ class BadLines:
 
     def _sorted(self) -> list[tuple[Reason, int]]:
         return sorted(self.counts.items(), key=lambda entry: (-entry[1], entry[0]))
+
+    def _title(self, reason: Reason) -> str:
+        return _TITLES[reason] + (f", {self.hints[reason]}" if reason in self.hints else "")
 
     def _where(self, reason: Reason, most: int = 5) -> str:
         """`lines 17, 90 of pairs.tsv; line 3 of more.tsv; …`, and a file as a whole with its folder: `cat/1.jpg; …`."""

@@ -79,6 +79,10 @@ class Examples(Generic[Example]):
         train, valid = parts.pop("train"), parts.pop("valid")
         return cls(train, valid, parts, report["summary"])
 
+    @property
+    def held_out(self) -> list[Example]:
+        return [*self.valid, *(example for part in self.tests.values() for example in part)]
+
     def save(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for name, part in {"train": self.train, "valid": self.valid, **self.tests}.items():

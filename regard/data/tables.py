@@ -25,10 +25,15 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 def read_table(files: Sequence[str], names: Sequence[str], bad: BadLines) -> Iterator[tuple[Row, Location]]:
     """Every row by its columns; `names` are those that make a first line a header (numbers do not)."""
+    return ((row, where) for row, where in read_rows(files, names, bad) if row)
+
+
+def read_rows(files: Sequence[str], names: Sequence[str], bad: BadLines) -> Iterator[tuple[Row, Location]]:
+    """As `read_table`; a row that cannot be read comes too, without any column, so that rows can be counted."""
     for path in expand(files):
         kind = format_of(path)
         if kind == "jsonl":
-            yield from json_lines(path, bad)
+            yield from _json_rows(path, bad)
         elif kind == "parquet":
             yield from _parquet(path, bad)
         elif path.suffix.lower() == ".json":
@@ -61,7 +66,7 @@ def _cells(path: Path, is_csv: bool, names: Sequence[str], bad: BadLines) -> Ite
                 continue
             header = [str(number) for number in range(len(cells))]
         bad.read += 1
-        text = " | ".join(cells)
+        text, row = " | ".join(cells), {}
         if not text.strip(" |"):
             bad.add("empty", where, text)
         elif no_text(text):
@@ -69,7 +74,8 @@ def _cells(path: Path, is_csv: bool, names: Sequence[str], bad: BadLines) -> Ite
         elif len(cells) < len(header) or (not numbered and any(cells[len(header) :])):
             bad.add("columns", where, text)
         else:
-            yield dict(zip(header, cells, strict=False)), where
+            row = dict(zip(header, cells, strict=False))
+        yield row, where
 
 
 def csv_cells(path: Path, tabs: bool = False) -> Iterator[tuple[list[str], Location]]:
@@ -105,25 +111,35 @@ def csv_cells(path: Path, tabs: bool = False) -> Iterator[tuple[list[str], Locat
 
 def json_lines(path: Path, bad: BadLines) -> Iterator[tuple[Row, Location]]:
     """The objects of a file of JSON lines."""
+    return ((row, where) for row, where in _json_rows(path, bad) if row)
+
+
+def _json_rows(path: Path, bad: BadLines) -> Iterator[tuple[Row, Location]]:
     for number, raw in enumerate(lines(path), 1):
         where = Location(str(path), number)
         bad.read += 1
-        text = decoded(raw, where, bad)
-        if text is None:
-            continue
-        if not text.strip():
-            bad.add("empty", where, text)
-            continue
-        try:
-            row = json.loads(text)
-        except (ValueError, RecursionError):
-            row = None
-        if not isinstance(row, dict):
-            bad.add("json", where, text)
-        elif "\\ud" in text.lower() and no_text(json.dumps(row, ensure_ascii=False)):
-            bad.add("encoding", where, text)
-        else:
-            yield row, where
+        yield _json_row(raw, where, bad), where
+
+
+def _json_row(raw: bytes, where: Location, bad: BadLines) -> Row:
+    """The object of a line; an empty one where there is none."""
+    text = decoded(raw, where, bad)
+    if text is None:
+        return {}
+    if not text.strip():
+        bad.add("empty", where, text)
+        return {}
+    try:
+        row = json.loads(text)
+    except (ValueError, RecursionError):
+        row = None
+    if not isinstance(row, dict) or not row:
+        bad.add("json", where, text)
+        return {}
+    if "\\ud" in text.lower() and no_text(json.dumps(row, ensure_ascii=False)):
+        bad.add("encoding", where, text)
+        return {}
+    return row
 
 
 def _json_list(path: Path, bad: BadLines) -> Iterator[tuple[Row, Location]]:
@@ -135,8 +151,11 @@ def _json_list(path: Path, bad: BadLines) -> Iterator[tuple[Row, Location]]:
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise UserError(f"{path}: must be a list of objects: [{{...}}, {{...}}]")
     for number, row in enumerate(rows, 1):
+        where = Location(str(path), number)
         bad.read += 1
-        yield row, Location(str(path), number)
+        if not row:
+            bad.add("empty", where, "{}")
+        yield row, where
 
 
 def decoded(raw: bytes, where: Location, bad: BadLines) -> str | None:

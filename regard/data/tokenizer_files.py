@@ -97,7 +97,10 @@ def _settings(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in (ROLES, "tokenizer_config.json"):
         if (folder / name).is_file():
-            found |= json.loads((folder / name).read_text(encoding="utf8"))
+            try:
+                found |= json.loads((folder / name).read_text(encoding="utf8"))
+            except (ValueError, TypeError) as problem:
+                raise UserError(f"{folder / name}: not a JSON object ({problem}); copy it again") from None
     return found
 
 

@@ -11,14 +11,13 @@ from tokenizers import processors
 from regard.config import Config, SearchConfig
 from regard.data.tokenizer_files import open_tokenizer
 from regard.data.tokenizers import Tokenizer
-from regard.errors import UserError
+from regard.errors import UserError, listed
 from regard.hub.folder import Folder, read_json, write_folder
 from regard.hub.gpt2 import GPT1, GPT2
 from regard.hub.layout import Layout
 from regard.hub.llama import LLAMA
 from regard.hub.tokenizer import write_tokenizer
 from regard.models import parse_model
-from regard.nn.weights import listed
 from regard.tasks.language import LanguageOptions
 from regard.tasks.saved import Saved
 

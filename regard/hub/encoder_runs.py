@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from regard.data.tokenizer_files import open_tokenizer
-from regard.errors import UserError
+from regard.errors import UserError, listed
 from regard.hub.encoders import PublishedEncoder, read_encoder, write_encoder
 from regard.hub.folder import Folder, read_json
 from regard.hub.tokenizer import write_tokenizer
 from regard.models.base import EncoderConfig, HeadName
-from regard.nn.weights import listed
 from regard.tasks import settings_of
 from regard.tasks.reading import subwords
 from regard.tasks.saved import Facts, Saved
@@ -38,6 +37,8 @@ def open_encoder(folder: Folder) -> Saved:
     values = {"task": TASKS[found.head], "model": found.config.model_dump(), "data": {"max_length": longest}}
     config, _ = settings_of([("config.json", values)])
     text = open_tokenizer(folder.path)
+    if len(text) > (rows := len(found.weights["encoder.words.weight"])):
+        raise UserError(f"{folder.path}: its tokenizer has {len(text):,} entries, its model {rows:,}: not of one model")
     if folder.model_type == "big_bird" and found.head != "span" and not _tells_segments(folder.path):
         text = subwords(text).of_one_segment()
     facts = {**_facts(found), **folder.config.get(OURS, {})}

@@ -16,7 +16,7 @@ from tokenizers import processors
 
 from regard.data.tokenizer_files import open_tokenizer
 from regard.data.tokenizers import Tokenizer
-from regard.errors import UserError
+from regard.errors import UserError, listed
 from regard.hub.bart import BART
 from regard.hub.folder import Folder, read_json, write_folder
 from regard.hub.layout import Layout
@@ -24,7 +24,6 @@ from regard.hub.marian import MARIAN
 from regard.hub.t5 import T5, T5_GATED
 from regard.hub.tokenizer import write_tokenizer
 from regard.models import parse_model
-from regard.nn.weights import listed
 from regard.tasks import settings_of
 from regard.tasks.marks import Marks
 from regard.tasks.saved import Saved

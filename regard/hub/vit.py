@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from regard.data.images_decode import Fit, Framing, Resample
-from regard.errors import UserError
+from regard.errors import UserError, listed
 from regard.hub.folder import Folder, read_json, write_folder
 from regard.hub.layout import ACTIVATIONS, HeadNames, Layout, joined, named_alike
 from regard.models.vit import VitConfig
-from regard.nn.weights import listed
 from regard.tasks import settings_of
 from regard.tasks.saved import Facts, Saved
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from regard.errors import UserError
+from regard.errors import UserError, listed
+
+_IN_LAYER = re.compile(r"\.\d+\.")
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -105,9 +108,14 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], path: Path, sh
 def begin_with(model: nn.Module, tensors: Mapping[str, Tensor], source: str) -> list[str]:
     """Fills what the tensors have and the model too; what begins afresh and what was not used is said in words.
 
-    A model may have a new head, but one that shares nothing with its source is an error.
+    A model may have a new head, or a longer table of words or positions; but one whose layers have other shapes, or
+    that shares nothing with its source, is an error.
     """
     own = dict(model.named_parameters())
+    for name, weight in own.items():
+        if _IN_LAYER.search(name) and name in tensors and tensors[name].shape != weight.shape:
+            shapes = f"{tuple(tensors[name].shape)}, and not {tuple(weight.shape)}"
+            raise UserError(f"{source}: is of another shape: {name} is {shapes} (leave model.* settings out)")
     fitting = [name for name, weight in own.items() if name in tensors and tensors[name].shape == weight.shape]
     if not fitting:
         raise UserError(f"{source}: has no weight that fits this model; is it of another family?")
@@ -117,7 +125,3 @@ def begin_with(model: nn.Module, tensors: Mapping[str, Tensor], source: str) -> 
     notes = [f"Weights from {source}: {len(fitting)} of {len(own)}"]
     notes += [f"  fresh: {listed(fresh)}"] if fresh else []
     return notes + ([f"  not used: {listed(unused)}"] if unused else [])
-
-
-def listed(names: Sequence[str], most: int = 6) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -26,8 +26,8 @@ from torch import Tensor, nn
 from regard.config import Config, DataConfig, Settings, Values
 from regard.data.badlines import BadLines, Location
 from regard.data.examples import Examples
-from regard.data.labelled import Answer as Reference
-from regard.data.labelled import Question, read_questions
+from regard.data.questions import Answer as Reference
+from regard.data.questions import Question, read_questions
 from regard.data.subwords import Subwords
 from regard.nn.record import AttentionRecord
 from regard.tasks.encoder import FINE_TUNING, EncoderBatch, EncoderPredictor, EncoderTask, Predicted, encoder_config
@@ -85,50 +85,61 @@ class Answerer(EncoderPredictor[Question]):
         return [example for example, _ in read_questions(files, bad)]
 
     def answer(self, questions: Sequence[str], contexts: Sequence[str]) -> list[Found]:
-        return [found for found, _ in self._answers(questions, contexts)]
+        return [found for found, *_ in self._answers(questions, contexts)]
 
     def predict(self, examples: Sequence[Question]) -> list[Predicted]:
         found = []
         asked = [example.question for example in examples], [example.context for example in examples]
-        for example, (best, none) in zip(examples, self._answers(*asked), strict=True):
+        for example, (best, ahead, read) in zip(examples, self._answers(*asked), strict=True):
             truth = [answer.text for answer in example.answers]
             row = {"question": example.question, "predicted": best.text, "answers": truth, "id": example.id}
-            right = best.text in truth if truth else not best.text
-            loss = -float(np.log(max(best.probability if right else 1 - best.probability, 1e-6)))
-            found.append(Predicted((best.text, none), {**row, "probability": round(best.probability, 4)}, loss))
+            loss = self._loss(example, read)
+            found.append(Predicted((best.text, ahead), {**row, "probability": round(best.probability, 4)}, loss))
         return found
+
+    def _loss(self, example: Question, read: Sequence[tuple[Encoding, Tensor]]) -> float:
+        """As in training, of the windows that hold the answer, or that say there is none."""
+        tokenizer, losses = self.reader.tokenizer, []
+        for window, logits in read:
+            target, none = target_of(example, window, tokenizer), place_of_none(window, tokenizer)
+            if self.none or target != (none, none):
+                losses.append(float(F.cross_entropy(logits.T.float(), torch.tensor(target))))
+        return float(np.mean(losses)) if losses else 0.0
 
     def score(self, examples: Sequence[Question], found: Sequence[Predicted]) -> dict[str, Any]:
         return answer_scores(examples, [one.output[0] for one in found])
 
-    def _answers(self, questions: Sequence[str], contexts: Sequence[str]) -> Iterator[tuple[Found, float]]:
-        """The best answer to each question, and by how much it is better than none."""
+    def _answers(
+        self, questions: Sequence[str], contexts: Sequence[str]
+    ) -> Iterator[tuple[Found, float, list[tuple[Encoding, Tensor]]]]:
+        """The best answer to each question, by how much it is better than none, and its windows with their scores."""
         several = windows(self.reader.tokenizer, questions, contexts, self.reader.most, _options(self.config))
         scores = iter(self.reader.logits([window for group in several for window in group]))
         for question, context, group in zip(questions, contexts, several, strict=True):
-            spans, nothing = self._spans(group, [next(scores) for _ in group])
+            read = [(window, next(scores)) for window in group]
+            spans, nothing = self._spans(read)
+            if not spans:  # not a word in the context
+                yield Found(question, "", 0, nothing, 1.0, group[0], self), -np.inf, read
+                continue
             best = max(spans, key=lambda span: span.score)
             weights = np.exp(np.array([span.score for span in spans] + ([nothing] if self.none else [])) - best.score)
             ahead = best.score - nothing
             if self.none and ahead < self.facts.get("threshold", 0.0):
                 chance = float(np.exp(nothing - best.score) / weights.sum())
-                yield Found(question, "", 0, nothing, chance, group[best.window], self), ahead
+                yield Found(question, "", 0, nothing, chance, group[best.window], self), ahead, read
                 continue
-            text = context[best.start : best.end]
-            yield (
-                Found(question, text, best.start, best.score, float(1 / weights.sum()), group[best.window], self),
-                ahead,
-            )
+            text, chance = context[best.start : best.end], float(1 / weights.sum())
+            yield Found(question, text, best.start, best.score, chance, group[best.window], self), ahead, read
 
     @property
     def none(self) -> bool:
         """Whether a question may have no answer."""
         return bool(self.facts["none"])
 
-    def _spans(self, group: Sequence[Encoding], scores: Sequence[Tensor]) -> tuple[list[_Span], float]:
+    def _spans(self, read: Sequence[tuple[Encoding, Tensor]]) -> tuple[list[_Span], float]:
         """The best spans over all windows of a context, and the lowest score of there being no answer."""
         spans, nothing = [], float("inf")
-        for number, (window, logits) in enumerate(zip(group, scores, strict=True)):
+        for number, (window, logits) in enumerate(read):
             inside = [place for place, side in enumerate(window.sequence_ids) if side == 1]
             first = place_of_none(window, self.reader.tokenizer)
             nothing = min(nothing, float(logits[first].sum()))
@@ -143,7 +154,7 @@ class Answerer(EncoderPredictor[Question]):
                 if score > float("-inf"):
                     letters = window.offsets[inside[start]][0], window.offsets[inside[stop]][1]
                     spans.append(_Span(score, *letters, number))
-        return spans or [_Span(float("-inf"), 0, 0, 0)], nothing
+        return spans, nothing
 
 
 class Answer(EncoderTask[Question]):
@@ -205,7 +216,9 @@ class Answer(EncoderTask[Question]):
             self.config,
         )
         examples, found = self.examples.valid, never.predict(self.examples.valid)
-        ahead = [one.output[1] for one in found]
+        ahead = [one.output[1] for one in found if np.isfinite(one.output[1])]
+        if not ahead:
+            return self.facts
 
         def quality(threshold: float) -> float:
             texts = [one.output[0] if one.output[1] >= threshold else "" for one in found]

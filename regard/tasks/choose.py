@@ -24,6 +24,7 @@ from regard.config import Config, DataConfig, Values
 from regard.data.badlines import BadLines, Location
 from regard.data.examples import Examples
 from regard.data.labelled import Choice, read_choices
+from regard.errors import UserError
 from regard.nn.record import AttentionRecord
 from regard.tasks.encoder import FINE_TUNING, EncoderBatch, EncoderPredictor, EncoderTask, Predicted, encoder_config
 from regard.tasks.reading import Inputs, pad_inputs
@@ -69,6 +70,8 @@ class Chooser(EncoderPredictor[Choice]):
         return [example for example, _ in read_choices(files, data.columns, bad)]
 
     def choose(self, contexts: Sequence[str], choices: Sequence[Sequence[str]]) -> list[Chosen]:
+        if none := next((context for context, several in zip(contexts, choices, strict=True) if not several), None):
+            raise UserError(f"choices = []: at least one is needed to go on with {none!r}")
         flat = [(context, one) for context, several in zip(contexts, choices, strict=True) for one in several]
         rows = self.reader.tokenizer.inputs(
             [context for context, _ in flat], [one for _, one in flat], most=self.reader.most

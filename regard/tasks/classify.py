@@ -10,12 +10,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
+from pydantic import Field
 from tokenizers import Encoding
 from torch import Tensor, nn
 
@@ -23,17 +24,17 @@ from regard.config import Config, DataConfig, Settings
 from regard.data.badlines import BadLines, Location
 from regard.data.examples import Examples
 from regard.data.labelled import Labelled, read_labelled
-from regard.errors import UserError, nearest
+from regard.errors import UserError, listed, nearest
 from regard.nn.record import AttentionRecord
 from regard.tasks.class_scores import best_threshold, class_scores, number_scores
-from regard.tasks.encoder import EncoderBatch, EncoderPredictor, EncoderTask, Predicted, encoder_config
+from regard.tasks.encoder import EncoderBatch, EncoderPredictor, EncoderTask, Predicted, encoder_config, unlearnt
 from regard.tasks.reading import pad_inputs
 from regard.tasks.saved import Facts
 
 
 class ClassifyOptions(Settings):
     numbers: bool | None = None  # regression; None: where every label is a number and some have a fraction
-    class_weights: Literal["none", "balanced"] = "none"
+    class_weights: Literal["none", "balanced"] | dict[str, Annotated[float, Field(ge=0)]] = "none"  # or by class
     threshold: Literal["half", "tuned"] = "half"  # of two classes, when the second is said: tuned by validation
     metric: Literal["accuracy", "macro_f1", "matthews", "pearson", "spearman"] | None = None
 
@@ -86,6 +87,8 @@ class Classifier(EncoderPredictor[Labelled]):
         """Whether a label can be scored: a class that was trained on, or a number where numbers are predicted."""
         known = _is_number(label) if self.facts["numbers"] else label in self.facts["labels"]
         if not known:
+            trained = "numbers" if self.facts["numbers"] else listed(self.labels)
+            bad.hints["label"] = f"such as {label!r}: these are {trained}"
             bad.add("label", where, label)
         return known
 
@@ -166,8 +169,7 @@ class Classify(EncoderTask[Labelled]):
             if numbers and (given := getattr(options, name)) != usual:
                 raise UserError(f"options.{name} = {given!r}: labels are numbers and have no classes")
         if numbers:
-            held_out = [*examples.valid, *(one for part in examples.tests.values() for one in part)]
-            given = [*labels, *(example.label for example in held_out)]
+            given = [*labels, *(example.label for example in examples.held_out)]
             if wrong := next((label for label in given if not _is_number(label)), None):
                 raise UserError(f"options.numbers: the label {wrong!r} is no number")
             return {"numbers": True, "labels": []}
@@ -182,6 +184,9 @@ class Classify(EncoderTask[Labelled]):
             raise UserError(
                 f"options.threshold = {options.threshold!r}: is between two classes; here are {len(labels)}"
             )
+        weighted = options.class_weights if isinstance(options.class_weights, dict) else {}
+        if unknown := next((name for name in weighted if name not in labels), None):
+            raise UserError(f"options.class_weights: no example has the label {unknown!r}{nearest(unknown, labels)}")
         numbered = all(label.isdecimal() for label in labels)
         return {"numbers": False, "labels": sorted(labels, key=int if numbered else str), "threshold": 0.5}
 
@@ -205,7 +210,8 @@ class Classify(EncoderTask[Labelled]):
         if self.facts["numbers"]:
             return f"{super().summary}\nlearning numbers (--set options.numbers=false: each is a class)"
         names = self.facts["labels"]
-        return f"{super().summary}\n{len(names)} classes: {', '.join(names[:8])}{', …' if len(names) > 8 else ''}"
+        shown = f"{super().summary}\n{len(names)} classes: {', '.join(names[:8])}{', …' if len(names) > 8 else ''}"
+        return shown + unlearnt(names, [example.label for example in self.examples.held_out])
 
     @classmethod
     def texts(cls, example: Labelled) -> list[str]:
@@ -230,11 +236,13 @@ class Classify(EncoderTask[Labelled]):
 
     @cached_property
     def class_weights(self) -> Tensor:
-        """Rare classes weigh more, so that each class has the same weight in all."""
+        """Balanced: rare classes weigh more, so that each class has the same weight in all. Or by name, else 1."""
         assert isinstance(self.config.options, ClassifyOptions), "the task's own options"
         counts = np.bincount([int(row.target) for row in self.rows], minlength=self.classes(self.facts))
-        if self.config.options.class_weights == "none":
+        if (given := self.config.options.class_weights) == "none":
             return torch.ones(len(counts))
+        if isinstance(given, dict):
+            return torch.tensor([given.get(label, 1.0) for label in self.facts["labels"]])
         return torch.tensor(len(self.rows) / (len(counts) * np.maximum(counts, 1)), dtype=torch.float32)
 
     def batch(self, rows: Sequence[int] | NDArray[np.int64], seed: int) -> EncoderBatch:

@@ -27,7 +27,7 @@ from regard.data.examples import Example, Examples
 from regard.data.prepare import Progress
 from regard.data.subwords import Subwords
 from regard.data.tokenizer_files import open_tokenizer
-from regard.errors import UserError
+from regard.errors import UserError, listed
 from regard.models.base import Encoder, EncoderConfig, HeadName
 from regard.models.heads import Headed, build_headed
 from regard.tasks.base import Evaluation, Predictor, Sample, Share, Task, Validation
@@ -223,3 +223,9 @@ class EncoderTask(Task, Generic[Example]):
 def encoder_config(config: Config) -> EncoderConfig:
     assert isinstance(config.model, EncoderConfig), "settled before the training: the task needs an encoder"
     return config.model
+
+
+def unlearnt(trained: Sequence[str], held_out: Sequence[str]) -> str:
+    """A line about the labels that no training example has; none, if there are none."""
+    strange = sorted(set(held_out) - set(trained))
+    return f"\nwarning: only held-out examples have {listed(strange)}: cannot be learned" if strange else ""

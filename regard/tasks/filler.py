@@ -52,10 +52,16 @@ class Filler:
     def fill(self, texts: Sequence[str], top: int = 5) -> list[Filled]:
         if self.facts["head"] is None:
             raise UserError("this encoder has no head that guesses words; it has vectors (try: regard embed)")
+        if top < 1:
+            raise UserError(f"top = {top}: at least 1 guess")
         tokenizer = self.reader.tokenizer
         rows = tokenizer.inputs(texts, most=self.reader.most, masks=True)
         asked = [[place for place, token in enumerate(row.ids) if token == tokenizer.special.mask] for row in rows]
         for text, places in zip(texts, asked, strict=True):
+            if not places and tokenizer.mask_text in text:
+                raise UserError(
+                    f"{text[:60]!r}: its {tokenizer.mask_text} is beyond the {self.reader.most} tokens that are read"
+                )
             if not places:
                 raise UserError(f"{text!r}: has no {tokenizer.mask_text} to fill; write it where a word is missing")
         found = []

@@ -11,8 +11,7 @@ from torch import Tensor
 
 from regard.config import Config
 from regard.data.tokenizers import Tokenizer
-from regard.errors import UserError
-from regard.nn.weights import listed
+from regard.errors import UserError, listed
 
 Facts = Mapping[str, Any]
 """What a task learned from its data beside the weights, as JSON: class names, thresholds, an image's mean colour."""

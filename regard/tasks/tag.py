@@ -23,12 +23,13 @@ from torch import Tensor, nn
 from regard.config import Config, DataConfig
 from regard.data.badlines import BadLines, Location
 from regard.data.batching import pad
+from regard.data.conll import Tagged, read_tagged
 from regard.data.examples import Examples
-from regard.data.labelled import Tagged, read_tagged
 from regard.data.subwords import Subwords
+from regard.errors import UserError, listed
 from regard.nn.record import AttentionRecord
 from regard.tasks.class_scores import tag_scores
-from regard.tasks.encoder import EncoderBatch, EncoderPredictor, EncoderTask, Predicted, encoder_config
+from regard.tasks.encoder import EncoderBatch, EncoderPredictor, EncoderTask, Predicted, encoder_config, unlearnt
 from regard.tasks.reading import pad_inputs
 from regard.tasks.saved import Facts
 
@@ -60,6 +61,8 @@ class TaggedWords:
     @property
     def attention(self) -> AttentionRecord:
         """What every head looked at in this sentence (in the first part of a long one)."""
+        if not self.parts:
+            raise UserError("a sentence without words has no attention")
         return self.tagger.reader.look(self.parts[0])
 
 
@@ -68,6 +71,7 @@ class Tagger(EncoderPredictor[Tagged]):
         examples = []
         for example, where in read_tagged(files, data.columns, bad):
             if unseen := next((tag for tag in example.tags if tag not in self.facts["tags"]), None):
+                bad.hints["label"] = f"such as {unseen!r}: these are {listed(self.facts['tags'])}"
                 bad.add("label", where, unseen)
             else:
                 examples.append(example)
@@ -128,6 +132,11 @@ class Tag(EncoderTask[Tagged]):
         tags = sorted({tag for example in examples.train for tag in example.tags})
         entities = "O" in tags and all(tag == "O" or tag[1:2] == "-" for tag in tags)
         return {"tags": tags, "entities": entities}
+
+    @property
+    def summary(self) -> str:
+        held_out = [tag for example in self.examples.held_out for tag in example.tags]
+        return super().summary + unlearnt(self.facts["tags"], held_out)
 
     @classmethod
     def texts(cls, example: Tagged) -> list[str]:

@@ -151,6 +151,8 @@ class RunFolder:
 
 def read_run_config(folder: RunFolder) -> dict[str, Any]:
     """The settings of an existing run; a clear answer when there is none."""
+    if folder.path.is_file():
+        raise UserError(f"{folder.path}: is a file; give the folder that it is in")
     if not folder.path.is_dir():
         raise UserError(
             f"{folder.path}: no such folder; train a run first (regard train translate pairs.tsv --out ...)"

@@ -116,7 +116,8 @@ def train(
     overwrite: bool = False,
     display: Display | None = None,
 ) -> RunFolder:
-    """Train a new run in the folder `out`. What is there already is replaced only once the new data has been read."""
+    """Train a new run in the folder `out`. What is there already is replaced only once the new data has been read, and
+    the model is known to fit it."""
     config, origins = settle(task, files, model, recipe, settings or {})
     for used in (config.start, getattr(config.options, "teacher", None)):
         if used and Path(used).resolve() == out.resolve():
@@ -130,6 +131,7 @@ def train(
             _check_out(folder, overwrite)
             folder.hold()
             prepared = _prepare(kind, config, display)
+            _check_model(config, prepared)
             folder.clear()
             folder.create()
             write_text(folder.config, dump(config, origins))
@@ -201,6 +203,14 @@ def _check_out(folder: RunFolder, overwrite: bool) -> None:
         elif others := folder.others():
             raise UserError(f"{path}: holds other files ({others[0]}) and is not a run; choose another --out")
     folder.create()
+
+
+def _check_model(config: Config, task: Task) -> None:
+    """That it can be built, and begin with what it is told to: before anything is replaced."""
+    with torch.device("meta"):
+        model = task.build(config, task.vocabulary, task.facts)
+    if config.start:
+        begin_with(model, open_saved(Path(config.start)).all_weights, config.start)
 
 
 def _prepare(kind: type[Task], config: Config, display: Display) -> Task:

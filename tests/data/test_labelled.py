@@ -7,9 +7,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from regard.data.asked import read_sources, read_texts
+from regard.data.asked import read_situations, read_sources, read_texts
 from regard.data.badlines import BadLines
-from regard.data.labelled import read_choices, read_labelled, read_questions, read_tagged
+from regard.data.conll import read_tagged
+from regard.data.labelled import read_choices, read_labelled
+from regard.data.questions import read_questions
 from regard.errors import UserError
 
 
@@ -80,7 +82,12 @@ def test_half_of_an_escaped_character_is_no_text(tmp_path: Path) -> None:
     [
         ("text\nhe sings\n", [], [], [("he sings", None)]),
         ("he sings\nshe reads\n", [], [], [("he sings", None), ("she reads", None)]),  # no header, one column
-        ("sentence1\tsentence2\tscore\na\tb\t1\nc\t\t2\n", [], [], [("a", "b")]),
+        (
+            "sentence1\tsentence2\tscore\na\tb\t1\nc\t\t2\n",
+            [],
+            [],
+            [("a", "b"), ("", None)],
+        ),  # an empty row keeps its place
         ("0\tgood film\n", [], ["1"], [("good film", None)]),  # the table that was learned had no header either
         ("text\tx\tlabel\na\tb\tc\n", [], ["5", "6"], [("a", None)]),  # ... and this one has other columns
         ("text\tx\tlabel\na\tb\tc\n", ["x", "text"], [], [("b", "a")]),
@@ -149,7 +156,7 @@ def test_columns_beyond_a_line_are_bad_lines(tmp_path: Path) -> None:
     path.write_text("cat\tNOUN\nsees\tVERB\n\n", encoding="utf8")
     bad = BadLines()
     assert list(read_tagged([str(path)], ["0", "-6"], bad)) == []
-    assert bad.total == 2
+    assert bad.total == 1  # a sentence
 
 
 @pytest.mark.parametrize(
@@ -180,3 +187,45 @@ def test_a_list_of_objects_is_a_table(tmp_path: Path) -> None:
     (tmp_path / "b.json").write_text('{"text": "fine"}', encoding="utf8")
     with pytest.raises(UserError, match="must be a list of objects"):
         list(read_labelled([str(tmp_path / "b.json")], None, BadLines()))
+
+
+@pytest.mark.parametrize("label", ["", " ", None, ["x", "y"]])
+def test_what_has_no_label_is_said_to_have_none(tmp_path: Path, label: object) -> None:
+    (tmp_path / "a.json").write_text(json.dumps([{"text": "fine", "label": label}]), encoding="utf8")
+    bad = BadLines()
+    assert list(read_labelled([str(tmp_path / "a.json")], None, bad)) == []
+    assert "1 without a label" in bad.summary()
+
+
+def test_a_header_with_unknown_names_is_no_example(tmp_path: Path) -> None:
+    rows = [f"text number {number},{'good' if number % 2 else 'bad'}" for number in range(20)]
+    (tmp_path / "a.csv").write_text("\n".join(["comment,stars", *rows]), encoding="utf8")
+    with pytest.raises(UserError, match=r"line 1 looks like a header .* --columns comment,stars \(or 0,1"):
+        list(read_labelled([str(tmp_path / "a.csv")], None, BadLines()))
+    named = [example.label for example, _ in read_labelled([str(tmp_path / "a.csv")], ["comment", "stars"], BadLines())]
+    assert set(named) == {"good", "bad"}
+    (tmp_path / "a.csv").write_text("\n".join(rows), encoding="utf8")
+    assert len(list(read_labelled([str(tmp_path / "a.csv")], None, BadLines()))) == 20
+
+
+@pytest.mark.parametrize(("label", "reason"), [(None, "without a label"), (2, "option"), ("b", "option")])
+def test_a_label_that_is_no_option_is_said(tmp_path: Path, label: object, reason: str) -> None:
+    row = {"context": "it rains", "options": ["wet", "dry"], "label": label}
+    (tmp_path / "a.jsonl").write_text(json.dumps(row), encoding="utf8")
+    bad = BadLines()
+    assert list(read_choices([str(tmp_path / "a.jsonl")], None, bad)) == []
+    assert reason in bad.summary()
+
+
+def test_rows_that_cannot_be_read_keep_their_place(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "a"}\nnothing\n{"text": ""}\n{"text": "b"}\n', encoding="utf8")
+    assert [text for text, _ in read_texts([str(tmp_path / "a.jsonl")], [], [], BadLines())] == ["a", "", "", "b"]
+    assert list(read_sources([str(tmp_path / "a.jsonl")], [], [], BadLines())) == ["a", "", "", "b"]
+    (tmp_path / "b.csv").write_text("sent1,sent2,ending0,ending1\nit,rains,wet,dry\nit,rains,,\n", encoding="utf8")
+    assert list(read_situations([str(tmp_path / "b.csv")], BadLines())) == [("it rains", ["wet", "dry"]), ("", [])]
+
+
+def test_without_a_header_texts_are_found_as_in_training(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a nice film,good\na dull one,bad\nanother nice one,good\n", encoding="utf8")
+    found = list(read_texts([str(tmp_path / "a.csv")], [], [], BadLines()))
+    assert found == [("a nice film", None), ("a dull one", None), ("another nice one", None)]

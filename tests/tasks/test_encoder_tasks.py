@@ -367,7 +367,7 @@ def test_long_sentences_are_parted_between_words(tokenizer: Subwords, most: int)
 
 
 def test_the_target_of_a_window_is_the_answer(tokenizer: Subwords) -> None:
-    from regard.data.labelled import Answer, Question
+    from regard.data.questions import Answer, Question
 
     context = " ".join(sentence(number)[0] for number in range(12))
     start = context.index("horse")
