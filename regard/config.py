@@ -108,14 +108,16 @@ class SearchConfig(Settings):
     no_repeat_ngram: int = Field(default=0, ge=0, description="forbid n-grams of this size to repeat; 0 = allow")
     min_length: int = Field(default=0, ge=0)
     max_length: int | None = Field(default=None, ge=1, description="tokens; by default 10 + twice the source's")
-    temperature: float = Field(default=1.0, gt=0)
+    temperature: float = Field(default=1.0, ge=1e-3)
     top_k: int = Field(default=0, ge=0, description="sample among the k likeliest; 0 = all")
     top_p: float = Field(default=1.0, gt=0, le=1, description="sample within this share of probability")
     min_p: float = Field(default=0.0, ge=0, lt=1, description="sample what has this share of the likeliest's chance")
     typical_p: float = Field(
         default=1.0, gt=0, le=1, description="sample the most typical of this share (Meister 2022)"
     )
-    repetition_penalty: float = Field(default=1.0, gt=0, description="over 1: what was said is less likely; 1 = none")
+    repetition_penalty: float = Field(
+        default=1.0, ge=0.01, le=100, description="over 1: what was said is less likely; 1 = none"
+    )
     seed: Seed = 1
     batch_tokens: int = Field(default=4096, ge=1, description="padded source tokens decoded together")
 
@@ -132,7 +134,15 @@ class SearchConfig(Settings):
         given = {name: value for name, value in wishes.items() if value is not None}
         if "beam" in given and "method" not in given:
             given["method"] = "greedy" if given["beam"] == 1 and given.get("n_best", 1) == 1 else "beam"
-        return validated(SearchConfig, {**self.model_dump(), **given}, section)
+        found = validated(SearchConfig, {**self.model_dump(), **given}, section)
+        idle = [name for name in ("temperature", "top_k", "top_p", "min_p", "typical_p") if name in given]
+        if idle and found.method != "sample":
+            name = idle[0]
+            raise UserError(
+                f"{section}{name} = {given[name]:g}: is for sampling, and the method is {found.method} "
+                "(try method = sample)"
+            )
+        return found
 
 
 class Config(Settings):

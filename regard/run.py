@@ -180,21 +180,40 @@ class Run:
         self,
         prompts: Sequence[str] | str,
         search: SearchConfig | None = None,
-        stop: Sequence[str] = (),
-        choices: Sequence[str] = (),
+        stop: Sequence[str] | str = (),
+        choices: Sequence[str] | str = (),
+        special: bool = False,
         **wishes: Any,
     ) -> list[Continuation]:
         """Continue one prompt or several; each result has `.text`, `.score` and `.attention`."""
-        return self.generator.generate(_several(prompts), self._search(search, wishes), stop, choices)
+        return self.generator.generate(_several(prompts), self._search(search, wishes), stop, choices, special)
 
-    def score(self, *files: str | Path, max_bad_share: float | None = None) -> dict[str, dict[str, Any]]:
+    def write(
+        self,
+        prompt: str,
+        search: SearchConfig | None = None,
+        stop: Sequence[str] | str = (),
+        special: bool = False,
+        **wishes: Any,
+    ) -> Iterator[str]:
+        """As `generate`, for one prompt: the text piece by piece, as it is written."""
+        return self.generator.stream(prompt, self._search(search, wishes), stop, special)
+
+    def score(
+        self, *files: str | Path, max_bad_share: float | None = None, stride: int | None = None
+    ) -> dict[str, dict[str, Any]]:
         """The scores of any task, by set: on files, or on what the run held out.
 
-        More lines than `max_bad_share` that cannot be used are an error (by default as in training).
+        More lines than `max_bad_share` that cannot be used are an error (by default as in training). `stride` is for
+        language models: tokens predicted from one context.
         """
         predictor, sets = self.predictor, self.sets([str(file) for file in files], max_bad_share=max_bad_share)
         if self.config.task == "translate":
             return {name: asdict(self.evaluate(pairs)[0]) for name, pairs in sets.items()}
+        if isinstance(predictor, Generator):
+            return {name: dict(predictor.evaluate(streams, stride).scores) for name, streams in sets.items()}
+        if stride is not None:
+            raise UserError(f"stride = {stride}: is for language models; this is a run of {self.config.task!r}")
         assert isinstance(predictor, Scored), "it has sets to be scored on"
         return {name: dict(predictor.evaluate(examples).scores) for name, examples in sets.items()}
 
@@ -248,6 +267,9 @@ class Run:
 
     def held_out(self) -> Mapping[str, Sequence[Any]]:
         """The run's own test sets, which no choice has seen."""
+        if not self.folder.data.is_dir():
+            path = self.folder.path
+            raise UserError(f"{path}: holds no examples to score on; give a file (regard evaluate {path} FILE)")
         return task_named(self.config.task).open(self.config, self.folder.data).tests
 
     @property

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.config import dump, flatten, nest, read_origins, read_yaml
+from regard.config import SearchConfig, dump, flatten, nest, read_origins, read_yaml
 from regard.errors import UserError
 from regard.models import named
 from regard.tasks import settings_of
@@ -53,3 +53,17 @@ def test_flatten_and_nest_are_inverse() -> None:
 def test_a_name_stands_for_its_settings() -> None:
     assert named("transformer")["size"] == "tiny"
     assert named("rnn-attention-luong")["input_feeding"] is True
+
+
+@pytest.mark.parametrize(
+    ("wishes", "message"),
+    [
+        ({"temperature": 1e-40}, "temperature"),
+        ({"repetition_penalty": 1e-45}, "repetition_penalty"),
+        ({"method": "greedy", "temperature": 5.0}, r"temperature = 5: is for sampling, and the method is greedy"),
+        ({"beam": 4, "top_k": 3}, r"top_k = 3: is for sampling, and the method is beam \(try method = sample\)"),
+    ],
+)
+def test_settings_that_would_do_nothing_or_break_are_refused(wishes: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        SearchConfig(method="sample").wishing(wishes)

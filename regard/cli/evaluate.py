@@ -74,7 +74,7 @@ def evaluate(
         (isinstance(predictor, ImageClassifier), "models of images", {"--worst": worst}),
     ):
         for name, value in options.items():
-            if value not in (None, False) and not able:
+            if value is not None and value is not False and not able:
                 raise UserError(f"{name}: is for {whose}; {run} is a run of the task {opened.config.task!r}")
     search = opened.config.decode.wishing({"beam": beam})
     if translates:

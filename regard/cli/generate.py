@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.inputs import is_file, lines_of
+from regard.errors import UserError
 
 if TYPE_CHECKING:
     from regard.config import SearchConfig
@@ -24,7 +25,7 @@ def generate(
             help="How the text begins, or a file that has it; without it, a prompt to go on with, again and again."
         ),
     ] = None,
-    tokens: Annotated[int | None, typer.Option(help="Most new tokens (200).", show_default=False)] = None,
+    tokens: Annotated[int | None, typer.Option(help="Most new tokens (200).", min=1, show_default=False)] = None,
     method: Annotated[str | None, typer.Option(help="sample, greedy or beam.")] = None,
     temperature: Annotated[float | None, typer.Option(help="For sampling: over 1 is bolder.")] = None,
     top_k: Annotated[int | None, typer.Option(help="Sample among the k likeliest tokens.")] = None,
@@ -34,9 +35,12 @@ def generate(
     repetition_penalty: Annotated[float | None, typer.Option(help="Over 1: what was said is less likely.")] = None,
     no_repeat_ngram: Annotated[int | None, typer.Option(help="No n-gram of this size twice.")] = None,
     beam: Annotated[int | None, typer.Option(help="Width of the beam.")] = None,
-    samples: Annotated[int, typer.Option(help="So many continuations.")] = 1,
+    samples: Annotated[int, typer.Option(help="So many continuations.", min=1)] = 1,
     stop: Annotated[list[str] | None, typer.Option(help="End before this string (repeatable).")] = None,
     choice: Annotated[list[str] | None, typer.Option(help="Answer with one of these strings (repeatable).")] = None,
+    special: Annotated[
+        bool, typer.Option("--special", help="Marks in the prompt, as <|im_start|>, are what they say.")
+    ] = False,
     seed: Annotated[int | None, typer.Option(help="For sampling.")] = None,
     attention: Annotated[Path | None, typer.Option(help="Draw attention: .svg, .png, .pdf; or .json.")] = None,
     site: Annotated[str | None, typer.Option(help="Which attention to draw: decoder.3.self, ...")] = None,
@@ -65,20 +69,22 @@ def generate(
     search = opened.config.decode.wishing(wishes)
     plain = samples == 1 and not (choice or as_json or attention)
     if prompt is None and plain and sys.stdin.isatty():
-        _converse(generator, search, stop or [])
+        _converse(generator, search, stop or [], special)
         return
     if prompt is None or prompt == "-":
-        prompt = sys.stdin.read()
+        prompt = sys.stdin.read().removesuffix("\n")
     elif is_file(Path(prompt)):
-        prompt = "\n".join(lines_of([Path(prompt)], []))
-    prompt = prompt.removesuffix("\n")
-    if len(generator.encode(prompt)) >= generator.context:
+        prompt = "\n".join(lines_of([Path(prompt)], [])).removesuffix("\n")
+    ids = generator.encode(prompt, special)
+    if len(ids) >= generator.context:
         print(f"warning: the prompt is longer than the context of {generator.context} tokens; "
               "only its end is read", file=sys.stderr)  # fmt: skip
+    if unknown := ids.count(-1 if generator.tokenizer.special.unknown is None else generator.tokenizer.special.unknown):
+        print(f"warning: {unknown} of the prompt's {len(ids)} tokens are unknown to this model", file=sys.stderr)
     if plain:
-        _write(generator, prompt, search, stop or [])
+        _write(generator, prompt, search, stop or [], special)
         return
-    (first,) = generator.generate([prompt], search, stop or [], choice or [])
+    (first,) = generator.generate([prompt], search, stop or [], choice or [], special)
     for number, one in enumerate([first, *first.others]):
         if as_json:
             typer.echo(json.dumps(one.row, ensure_ascii=False))
@@ -88,15 +94,16 @@ def generate(
         Picture(attention, site, head, grid).draw(first.attention, 1)
 
 
-def _write(generator: Generator, prompt: str, search: SearchConfig, stop: list[str]) -> None:
+def _write(generator: Generator, prompt: str, search: SearchConfig, stop: list[str], special: bool) -> None:
     """The prompt and its continuation, as it is written."""
+    pieces = generator.stream(prompt, search, stop, special)
     print(prompt, end="", flush=True)
-    for piece in generator.stream(prompt, search, stop):
+    for piece in pieces:
         print(piece, end="", flush=True)
     print()
 
 
-def _converse(generator: Generator, search: SearchConfig, stop: list[str]) -> None:
+def _converse(generator: Generator, search: SearchConfig, stop: list[str], special: bool) -> None:
     """Prompts from the terminal, each read after all that was said before."""
     print("Type, press Enter, and the model goes on (an empty line begins anew, Ctrl-D ends):", file=sys.stderr)
     said = ""
@@ -105,9 +112,15 @@ def _converse(generator: Generator, search: SearchConfig, stop: list[str]) -> No
         if not text:
             said = ""
             continue
-        said += ("\n" if said else "") + text
+        asked = said + ("\n" if said else "") + text
         options = search.model_copy(update={"seed": (search.seed + number) % 2**32})
-        for piece in generator.stream(said, options, stop):
+        try:
+            pieces = generator.stream(asked, options, stop, special)
+        except UserError as problem:  # what was said before is not lost for it
+            print(f"error: {problem}", file=sys.stderr)
+            continue
+        said = asked
+        for piece in pieces:
             print(piece, end="", flush=True)
             said += piece
         print()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from regard.data.badlines import BadLines, Location
-from regard.data.tables import pick, read_table
+from regard.data.tables import Lookup, Row, pick, read_table
 from regard.errors import UserError
 
 _TEXTS = ("source", "article", "document", "text", "dialogue", "content")
@@ -47,20 +47,26 @@ def read_articles(
     if columns is not None and len(columns) != 2:
         raise UserError(f"columns = {','.join(columns)}: give two, the text's and the summary's (try source,target)")
     wanted = ([columns[0]], [columns[1]]) if columns else (_TEXTS, _SUMMARIES)
+    look = Lookup(lambda row, where: _both(row, columns, wanted, where), bad)
     for row, where in read_table(files, [name for names in wanted for name in names], bad):
-        if not columns and set(row) == {"0", "1"}:  # a table without a header
-            text, summary = row["0"], row["1"]
-        else:
-            text, summary = (
-                row[pick(row, names, what, where)] for names, what in zip(wanted, ("text", "summary"), strict=True)
-            )
-        sentences, summaries = _texts(text), _texts(summary)
+        both = look(row, where)
+        if both is None:
+            continue
+        sentences, summaries = map(_texts, both)
         if sentences is None or summaries is None:
             bad.add("columns", where, str(row))
         elif not sentences or not summaries:
             bad.add("empty", where, str(row))
         else:
             yield Article(split_sentences(sentences[0]) if len(sentences) == 1 else sentences, summaries), where
+    look.end()
+
+
+def _both(row: Row, columns: Sequence[str] | None, wanted: Sequence[Sequence[str]], where: Location) -> tuple[Any, Any]:
+    """A row's text and its summary."""
+    if not columns and set(row) == {"0", "1"}:  # a table without a header
+        return row["0"], row["1"]
+    return row[pick(row, wanted[0], "text", where)], row[pick(row, wanted[1], "summary", where)]
 
 
 def split_sentences(text: str) -> list[str]:

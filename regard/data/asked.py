@@ -11,7 +11,7 @@ from itertools import chain, islice
 from regard.data.badlines import BadLines, Location
 from regard.data.labelled import SECONDS, SITUATIONS, TEXTS, situation, text_and_label, without_header
 from regard.data.readers import LANGUAGES, is_language, unfold
-from regard.data.tables import Row, pick, read_rows
+from regard.data.tables import Lookup, Row, pick, read_rows
 from regard.errors import UserError
 
 _SOURCES = ("source", "src", "article", "document", "dialogue", *TEXTS)
@@ -22,19 +22,21 @@ def read_texts(
 ) -> Iterator[tuple[str, str | None]]:
     """Tables with a column of texts, perhaps a second one: by the names in `columns`; or where there are none by those
     of the table that was `learned`, if these are there too; or by the usual ones; or as training finds them."""
-    chosen: list[str] = []
+    chosen: list[str] | None = None
     rows = read_rows(files, [*columns, *learned, *TEXTS, *SECONDS], bad)
     first = list(islice(rows, 100))
+    look = Lookup(lambda row, where: _columns(row, columns, learned, where, [one for one, _ in first if one]), bad)
     for row, where in chain(first, rows):
-        if row and (not chosen or chosen[0] not in row):
-            chosen = _columns(row, columns, learned, where, [one for one, _ in first if one])
-        texts = [str(row.get(name) or "").strip() for name in chosen]
-        if row and not all(texts):
+        if row and (chosen is None or chosen[0] not in row):
+            chosen = look(row, where)
+        texts = [str(row.get(name) or "").strip() for name in chosen or ()] if row else []
+        if texts and not all(texts):
             bad.add("empty", where, " | ".join(texts))
-        if row and all(texts):
+        if texts and all(texts):
             yield texts[0], texts[1] if len(texts) > 1 else None
         else:
             yield "", None
+    look.end()
 
 
 def _columns(
@@ -58,16 +60,18 @@ def _columns(
 def read_sources(files: Sequence[str], columns: Sequence[str], learned: Sequence[str], bad: BadLines) -> Iterator[str]:
     """The texts of tables that are to be translated, summarised or turned into vectors: one column, chosen as in
     `read_texts`; or the first that is called after a language; or the first, where none has a name."""
-    chosen = ""
+    chosen: str | None = None
+    look = Lookup(lambda row, where: _source(row, columns, learned, where), bad)
     for row, where in read_rows(files, [*columns, *learned, *_SOURCES, *LANGUAGES], bad):
         sides = unfold(row)
         if row and chosen not in sides:
-            chosen = _source(sides, columns, learned, where)
-        given = sides.get(chosen) or ""
+            chosen = look(sides, where)
+        given = sides.get(chosen or "") or ""
         text = " ".join(str(given if not isinstance(given, list) else " ".join(map(str, given))).split())
-        if row and not text:
+        if row and chosen is not None and not text:
             bad.add("empty", where, str(row))
         yield text
+    look.end()
 
 
 def _source(row: Row, columns: Sequence[str], learned: Sequence[str], where: Location) -> str:

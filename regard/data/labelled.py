@@ -11,7 +11,7 @@ from typing import Any
 
 from regard.data.badlines import BadLines, Location
 from regard.data.files import expand, lines
-from regard.data.tables import Row, pick, read_table
+from regard.data.tables import Lookup, Row, pick, read_table
 from regard.errors import UserError
 
 TEXTS = ("text", "sentence", "sentence1", "premise", "question1", "review", "content", "message")
@@ -56,9 +56,12 @@ def read_labelled(
     chosen: tuple[str, str | None, str] | None = None
     rows = read_table(files, [*(columns or ()), *TEXTS, *SECONDS, *_LABELS], bad)
     first = list(islice(rows, 100))
+    look = Lookup(lambda row, where: _columns(row, columns, where, [one for one, _ in first]), bad)
     for row, where in chain(first, rows):
         if chosen is None or chosen[0] not in row:
-            chosen = _columns(row, columns, where, [one for one, _ in first])
+            chosen = look(row, where)
+        if chosen is None:
+            continue
         text, second, label = (None if name is None else row.get(name) for name in chosen)
         texts = [str(part).strip() for part in (text, second) if part is not None]
         named = "" if label is None else str(label).strip()
@@ -68,6 +71,7 @@ def read_labelled(
             bad.add("unlabelled", where, f"{text} | {label}")
         else:
             yield Labelled(texts[0], texts[1] if len(texts) > 1 else None, named), where
+    look.end()
 
 
 def _columns(

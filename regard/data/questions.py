@@ -11,7 +11,7 @@ from typing import Any
 
 from regard.data.badlines import BadLines, Location
 from regard.data.files import expand, format_of, lines
-from regard.data.tables import Row, pick, read_table
+from regard.data.tables import Lookup, Row, pick, read_table
 from regard.errors import UserError
 
 _CONTEXTS, _QUESTIONS, _ANSWERS = ("context", "passage", "text"), ("question", "query"), ("answers", "answer")
@@ -79,14 +79,16 @@ def _in_articles(path: Path, bad: BadLines) -> Iterator[tuple[Row, Location]]:
 
 
 def _in_table(path: Path, bad: BadLines) -> Iterator[tuple[Row, Location]]:
+    names = ((_CONTEXTS, "context"), (_QUESTIONS, "question"))
+    look = Lookup(lambda row, where: [pick(row, wanted, what, where) for wanted, what in names], bad)
     for number, (row, where) in enumerate(read_table([str(path)], (*_QUESTIONS, *_CONTEXTS, *_ANSWERS), bad), 1):
-        named = {
-            "context": pick(row, _CONTEXTS, "context", where),
-            "question": pick(row, _QUESTIONS, "question", where),
-        }
+        both = look(row, where)
+        if both is None:
+            continue
         own = {"id": str(row.get("id") or number), "title": row.get("title")}
         place = Location(f"{path}: {own['id']}", 0) if row.get("id") else where
-        yield {**row, **own, **{name: row[column] for name, column in named.items()}}, place
+        yield {**row, **own, "context": row[both[0]], "question": row[both[1]]}, place
+    look.end()
 
 
 def _answers(row: Row, context: str) -> list[Answer]:

@@ -31,7 +31,7 @@ from tokenizers import (
 )  # fmt: skip
 
 from regard.data.special import Special
-from regard.data.tokenizers import Tokenizer
+from regard.data.tokenizers import Tokenizer, encoded
 from regard.errors import UserError, nearest
 
 Papers = Literal["wordpiece", "byte-bpe", "unigram"]
@@ -79,9 +79,10 @@ class Subwords(Tokenizer):
     def special(self) -> Special:
         return self._special
 
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        self.inner.encode_special_tokens = True  # "[SEP]" typed by a person is ordinary text
-        return [found.ids for found in self.inner.encode_batch_fast(list(texts), add_special_tokens=False)]
+    def encode_batch(self, texts: Sequence[str], special: bool = False) -> list[list[int]]:
+        """As every tokenizer's; "[SEP]" typed by a person is ordinary text, unless it is asked to be `special`."""
+        self.inner.encode_special_tokens = not special
+        return [found.ids for found in encoded(self.inner, texts)]
 
     def inputs(
         self,

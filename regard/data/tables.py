@@ -9,15 +9,16 @@ import csv
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from regard.data.badlines import BadLines, Location
 from regard.data.files import expand, format_of, lines
 from regard.errors import UserError
 
 Row = dict[str, Any]
+Found = TypeVar("Found")
 LONGEST = 1000
 """Lines that one row of a table may take."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -42,13 +43,40 @@ def read_rows(files: Sequence[str], names: Sequence[str], bad: BadLines) -> Iter
             yield from _cells(path, kind == "csv", names, bad)
 
 
+class NoColumnError(UserError):
+    """A row has none of the columns that are looked for."""
+
+
+class Lookup(Generic[Found]):
+    """What `choose` finds in a row, or None where a column is missing. One such row is a bad line; where no row has the
+    columns, `end` says so."""
+
+    def __init__(self, choose: Callable[[Row, Location], Found], bad: BadLines) -> None:
+        self.choose, self.bad = choose, bad
+        self.found, self.problem = False, NoColumnError()
+
+    def __call__(self, row: Row, where: Location) -> Found | None:
+        try:
+            value = self.choose(row, where)
+        except NoColumnError as problem:
+            self.problem = self.problem if self.problem.args else problem
+            self.bad.add("columns", where, str(row))
+            return None
+        self.found = True
+        return value
+
+    def end(self) -> None:
+        if self.problem.args and not self.found:
+            raise self.problem
+
+
 def pick(row: Row, wanted: Sequence[str], what: str, where: Location) -> str:
     """The name of the first wanted column that the row has; a clear answer when it has none."""
     plain = {str(name).strip().lower(): name for name in row}
     for name in wanted:
         if name.lower() in plain:
             return str(plain[name.lower()])
-    raise UserError(
+    raise NoColumnError(
         f"{where.path}: no column for the {what}; there are {', '.join(map(str, row))}. Name it, for example "
         f"--columns {','.join(map(str, list(row)[:2]))}"
     )

@@ -30,6 +30,7 @@ _UNSPACED = re.compile(  # Thai, Lao, Tibetan, Myanmar, Khmer, kana, Han: script
     "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
     "\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
 )
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 class Tokenizer:
@@ -103,9 +104,7 @@ class Tokenizer:
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text, without BOS and EOS: where they go is the task's business."""
-        rows: list[list[int]] = [
-            encoding.ids for encoding in self.inner.encode_batch_fast(list(texts), add_special_tokens=False)
-        ]
+        rows: list[list[int]] = [encoding.ids for encoding in encoded(self.inner, texts)]
         if isinstance(self.inner.model, models.WordPiece):
             rows = [self._spell(text) if UNK in row else row for text, row in zip(texts, rows, strict=True)]
         return rows
@@ -204,6 +203,17 @@ class Tokenizer:
             groups[-1].append(position)
             last = letter_of[begin - 1]
         return groups
+
+
+def encoded(inner: tokenizers.Tokenizer, texts: Sequence[str]) -> list[Any]:
+    """The encodings of texts without special tokens."""
+    try:
+        return list(inner.encode_batch_fast(list(texts), add_special_tokens=False))
+    except TypeError:  # half of a character, or what was no UTF-8 on the command line
+        wrong = next((one for one in texts if not one.isascii() and _HALF.search(one)), None)
+        if wrong is None:
+            raise
+        raise UserError(f"{wrong[:60]!r}: is not UTF-8 text; another encoding? iconv -f LATIN1 -t UTF-8") from None
 
 
 def _words_of(text: str) -> tuple[list[int], set[int]]:

@@ -40,7 +40,7 @@ class Limits:
     never: Sequence[int] = ()  # tokens that are no output: padding, the begin mark
     prefixes: Sequence[Sequence[int]] = ()  # tokens each output must begin with; empty = no such wish
     numbers: Sequence[int] = field(default=())  # of the sentences in their file: sampling depends on nothing else
-    said: Sequence[Sequence[int]] = ()  # tokens before the output that a repetition penalty counts too
+    said: Sequence[Sequence[int]] = ()  # tokens before the output: saying them again is repetition too
     allowed: Callable[[Sequence[int]], Sequence[int]] | None = None  # which tokens may follow an output so far
     stop: Callable[[Sequence[int]], bool] | None = None  # whether an output is complete without an end mark
     opening: Sequence[int] = ()  # marks that every output begins with; they cost nothing
@@ -89,6 +89,17 @@ def _penalised(logits: Tensor, history: Tensor, sentences: Sequence[int], penalt
     return logits
 
 
+def _forbid_repeats(log_probs: Tensor, history: Tensor, size: int) -> None:
+    """Log-probabilities (R, V), changed in place to -inf for what would end an n-gram that `history` (R, t) has."""
+    done = history.shape[1]
+    if done < size:
+        return
+    windows = history.unfold(1, size, 1)  # (R, t - n + 1, n)
+    begun = (windows[..., :-1] == history[:, None, done - size + 1 :]).all(dim=-1)
+    rows, places = begun.nonzero(as_tuple=True)
+    log_probs[rows, windows[rows, places, -1]] = float("-inf")
+
+
 def constrain(
     log_probs: Tensor, history: Tensor, sentences: Sequence[int], options: SearchConfig, limits: Limits
 ) -> Tensor:
@@ -111,11 +122,12 @@ def constrain(
     early = limits.end >= 0 and done < options.min_length
     log_probs[:, [*limits.never, limits.end] if early else [*limits.never]] = float("-inf")
     size = options.no_repeat_ngram
-    if size and done >= size:
-        windows = history.unfold(1, size, 1)  # (R, t - n + 1, n)
-        begun = (windows[..., :-1] == history[:, None, done - size + 1 :]).all(dim=-1)
-        rows, places = begun.nonzero(as_tuple=True)
-        log_probs[rows, windows[rows, places, -1]] = float("-inf")
+    if size and limits.said:
+        for row, sentence in enumerate(sentences):
+            said = torch.tensor(limits.said[sentence], dtype=torch.long, device=history.device)
+            _forbid_repeats(log_probs[row : row + 1], torch.cat([said, history[row]])[None], size)
+    elif size:
+        _forbid_repeats(log_probs, history, size)
     if limits.allowed is not None:
         for row, before in enumerate(history.tolist()):
             may = torch.tensor(limits.allowed(before), dtype=torch.long, device=log_probs.device)

@@ -150,7 +150,9 @@ class Denoise(Task):
 
     @property
     def tests(self) -> Mapping[str, Sequence[Any]]:
-        return {name: list(self._held_out(stream, most=None)) for name, stream in self.data.tests.items()}
+        """The files that were given for it; without any, the text that was held out to choose the weights by."""
+        streams = self.data.tests or {"valid": self.data.valid}
+        return {name: list(self._held_out(stream, most=None)) for name, stream in streams.items()}
 
     @torch.no_grad()
     def test(self, model: nn.Module) -> dict[str, dict[str, Any]]:

@@ -23,6 +23,7 @@ from torch import Tensor
 from regard.config import DataConfig, SearchConfig
 from regard.data.badlines import BadLines
 from regard.data.language import Stream, Texts
+from regard.data.subwords import Subwords
 from regard.data.tokenizers import Tokenizer
 from regard.data.words import SPACE
 from regard.decoding import Hypothesis, Limits, search
@@ -71,7 +72,7 @@ class Continuation:
 
 @dataclass(frozen=True)
 class Reading:
-    """What is read of a text, the most tokens to write after it, and how often its context was full before."""
+    """What is read of a text, the most tokens to write after it, and the number of those that were written before."""
 
     ids: list[int]
     tokens: int
@@ -109,12 +110,19 @@ class Generator(Predictor):
         end = self.tokenizer.special.end
         return -1 if end is None else end
 
-    def encode(self, prompt: str) -> list[int]:
-        """The ids that a prompt is read as."""
-        ids = self.tokenizer.encode_batch([prompt])[0] if prompt else []
-        if ids and self.tokenizer.inner.id_to_token(ids[0]) == SPACE and not prompt.startswith(" "):
-            ids = ids[1:]  # the space before the first word, where it is a token of its own, was not asked for
-        ids = [*self.before, *ids] or self.blank
+    def encode(self, prompt: str, special: bool = False) -> list[int]:
+        """The ids that a prompt is read as; with `special`, marks that are written in it are what they say."""
+        if special and not isinstance(self.tokenizer, Subwords):
+            raise UserError("special: is for published models; this tokenizer has no marks that can be written")
+        ids = []
+        if isinstance(self.tokenizer, Subwords):
+            ids = self.tokenizer.encode_batch([prompt], special)[0] if prompt else []
+        elif prompt:
+            ids = self.tokenizer.encode_batch([prompt])[0]
+            if ids and self.tokenizer.inner.id_to_token(ids[0]) == SPACE and not prompt.startswith(" "):
+                ids = ids[1:]  # the space before the first word, where it is a token of its own, was not asked for
+        ids = [*self.before, *ids] if not special or ids[: len(self.before)] != self.before else ids
+        ids = ids or self.blank
         if not ids:
             raise UserError("prompt = '': this model needs something to begin with (try a word)")
         return ids
@@ -123,33 +131,42 @@ class Generator(Predictor):
         self,
         prompts: Sequence[str],
         options: SearchConfig,
-        stop: Sequence[str] = (),
-        choices: Sequence[str] = (),
+        stop: Sequence[str] | str = (),
+        choices: Sequence[str] | str = (),
+        special: bool = False,
     ) -> list[Continuation]:
         """The continuations of prompts, in their order; `options.n_best` of each.
 
         A text ends with the model's end mark, after `options.max_length` tokens, or where it contains a string of
-        `stop`, which is cut off. With `choices`, it is one of these strings.
+        `stop`, which is cut off. With `choices`, it is one of these strings. With `special`, a prompt may contain the
+        model's own marks ("<|im_start|>user ...").
         """
-        _check_stop(stop)
+        stop, read = _strings(stop, "stop"), [self.encode(prompt, special) for prompt in prompts]
         if choices:
-            return [self._chosen(prompt, options, choices) for prompt in prompts]
-        return [self._continued(prompt, number, options, stop) for number, prompt in enumerate(prompts)]
+            names = _strings(choices, "choices")
+            return [self._chosen(prompt, ids, options, names) for prompt, ids in zip(prompts, read, strict=True)]
+        return [
+            self._continued(prompt, ids, number, options, stop)
+            for number, (prompt, ids) in enumerate(zip(prompts, read, strict=True))
+        ]
 
-    def stream(self, prompt: str, options: SearchConfig, stop: Sequence[str] = ()) -> Iterator[str]:
+    def stream(
+        self, prompt: str, options: SearchConfig, stop: Sequence[str] | str = (), special: bool = False
+    ) -> Iterator[str]:
         """The continuation of a prompt, piece by piece; a piece never ends within a character, or within a string that
-        may become one of `stop`."""
-        _check_stop(stop)
+        may become one of `stop`. Put together they are what `generate` gives."""
+        stop = _strings(stop, "stop")
         if options.method == "beam":
-            yield self.generate([prompt], options, stop)[0].text
-            return
-        writer = Writer(self.tokenizer, self.encode(prompt), stop)
-        by_chance = drawn([np.random.default_rng((options.seed, 0, 0))], options)
-        choose = by_chance if options.method == "sample" else likeliest
+            return iter([self.generate([prompt], options, stop, special=special)[0].text])
+        return self._written(Writer(self.tokenizer, self.encode(prompt, special), stop), options)
+
+    def _written(self, writer: Writer, options: SearchConfig) -> Iterator[str]:
         left, number = options.max_length or TOKENS, 0
         while left > 0:
             reading = self._reading(writer.ids, left, number)
-            source, limits = self._search(reading, options)
+            source, limits = self._search(reading, options, all_ids=writer.ids)
+            by_chance = drawn([np.random.default_rng((options.seed, limits.numbers[0], 0))], options)
+            choose = by_chance if options.method == "sample" else likeliest
             with torch.inference_mode():
                 for step in steps(self.model, source, options, limits, choose):
                     if step.tokens[0] in (self.end, *self.ends):
@@ -158,7 +175,7 @@ class Generator(Predictor):
                     yield writer.add(step.tokens[0])
                     if writer.stopped:
                         return
-            left, number = left - reading.tokens, number + 1
+            left, number = left - reading.tokens, number + reading.tokens
         yield writer.rest()
 
     def _reading(self, ids: list[int], tokens: int, number: int) -> Reading:
@@ -167,9 +184,15 @@ class Generator(Predictor):
         return Reading(read, min(tokens, self.context - len(read)), number)
 
     def _search(
-        self, reading: Reading, options: SearchConfig, stop: Sequence[str] = (), sentence: int = 0
+        self,
+        reading: Reading,
+        options: SearchConfig,
+        stop: Sequence[str] = (),
+        sentence: int = 0,
+        all_ids: Sequence[int] | None = None,
     ) -> tuple[Tensor, Limits]:
-        """What a search is given: all of the prompt but its last token, and the limits."""
+        """What a search is given: all of the prompt but its last token, and the limits. `all_ids` is the whole text so
+        far, where only the end of it is read."""
         special = self.tokenizer.special
         unwanted = {special.pad, special.unknown, special.begin, special.first, special.mask, special.separator}
         limits = Limits(
@@ -178,17 +201,19 @@ class Generator(Predictor):
             lengths=[reading.tokens],
             never=[token for token in unwanted if token is not None and token != self.end],
             numbers=[sentence + 1_000_003 * reading.number],
-            said=[reading.ids],
+            said=[list(all_ids or reading.ids)],
             stop=self._stop(reading.ids, stop) if stop or self.ends else None,
         )
         return torch.tensor([reading.ids[:-1]], dtype=torch.long, device=self.device), limits
 
-    def _continued(self, prompt: str, number: int, options: SearchConfig, stop: Sequence[str]) -> Continuation:
-        ids, wanted = self.encode(prompt), options.max_length or TOKENS
+    def _continued(
+        self, prompt: str, ids: list[int], number: int, options: SearchConfig, stop: Sequence[str]
+    ) -> Continuation:
+        wanted = options.max_length or TOKENS
         reading = self._reading(ids, wanted, 0)
-        source, limits = self._search(reading, options, stop, number)
+        source, limits = self._search(reading, options, stop, number, ids)
         found = [
-            self._gone_on(reading.ids, one, options, stop, number, wanted)
+            self._gone_on(ids, one, options, stop, number, wanted)
             for one in search(self.model, source, options, limits)[0]
         ]
         return self._continuation(prompt, ids, reading.ids, found, stop)
@@ -200,22 +225,38 @@ class Generator(Predictor):
         single, ids, ended = options.model_copy(update={"n_best": 1}), list(one.ids), one.ended
         while not ended and len(ids) < wanted and ids[-1] not in self.ends:
             reading = self._reading([*prompt, *ids], wanted - len(ids), len(ids))
-            source, limits = self._search(reading, single, stop, number)
+            source, limits = self._search(reading, single, stop, number, [*prompt, *ids])
             more = search(self.model, source, single, limits)[0][0]
             ids, ended = [*ids, *more.ids], more.ended
         return Hypothesis(ids[:-1] if ids[-1:] and ids[-1] in self.ends else ids, one.score, ended)
 
-    def _chosen(self, prompt: str, options: SearchConfig, choices: Sequence[str]) -> Continuation:
+    def _chosen(self, prompt: str, ids: list[int], options: SearchConfig, choices: Sequence[str]) -> Continuation:
         """The best of given strings, by the search of the options over their tokens."""
-        outputs = self.tokenizer.encode_batch(list(choices))
-        ids, room = self.encode(prompt), 1 + max(map(len, outputs))
+        names: dict[tuple[int, ...], str] = {}
+        for choice in choices:
+            output = self._after(prompt, choice)
+            if self.tokenizer.special.unknown in output:
+                raise UserError(f"choices: {choice!r} has a part that the model does not know")
+            if (other := names.setdefault(output, choice)) != choice:
+                raise UserError(f"choices: {other!r} and {choice!r} are the same to the model; leave one out")
+        room = 1 + max(map(len, names))
         if room >= self.context:
             raise UserError(f"choices: the longest has {room - 1} tokens; the context is {self.context}")
         read = ids[-(self.context - room) :]
+        options = options.model_copy(update={"no_repeat_ngram": 0})  # a choice may repeat itself
         source, limits = self._search(Reading(read, room, 0), options)
-        allowed = Choices(outputs, self.end)
+        allowed = Choices(list(names), self.end)
         limits = replace(limits, never=(), allowed=allowed, stop=allowed.complete if self.end < 0 else None)
-        return self._continuation(prompt, ids, read, search(self.model, source, options, limits)[0], ())
+        found = self._continuation(prompt, ids, read, search(self.model, source, options, limits)[0], ())
+        made = [replace(one, text=names.get(tuple(one.ids), one.text)) for one in (found, *found.others)]
+        return replace(made[0], others=made[1:])
+
+    def _after(self, prompt: str, choice: str) -> tuple[int, ...]:
+        """The tokens of a choice as they follow the prompt; as they would begin a text, where they cannot be parted."""
+        before, both = self.encode(prompt) if prompt else list(self.before), self.encode(prompt + choice)
+        if both[: len(before)] == before and len(both) > len(before):
+            return tuple(both[len(before) :])
+        return tuple(self.tokenizer.encode_batch([choice])[0])
 
     def _continuation(
         self, prompt: str, ids: list[int], read: list[int], found: Sequence[Hypothesis], stop: Sequence[str]
@@ -267,7 +308,7 @@ class Generator(Predictor):
         it where there are so many; `stride` is half of the context unless given."""
         rows: list[dict[str, Any]] = []
         for number, stream in enumerate(examples):
-            nats, tokens = self._surprise(stream, stride or max(1, self.context // 2))
+            nats, tokens = self._surprise(stream, max(1, self.context // 2) if stride is None else stride)
             rows.append({"document": number, "tokens": tokens, "nats": nats, "bytes": stream.bytes})
         count = sum(row["tokens"] for row in rows)
         if not count:
@@ -297,6 +338,9 @@ class Generator(Predictor):
         return total, count - 1
 
 
-def _check_stop(stop: Sequence[str]) -> None:
-    if not all(stop):
-        raise UserError("stop = '': an empty string would stop before the first token")
+def _strings(given: Sequence[str] | str, name: str) -> list[str]:
+    """One string is one, and not its letters."""
+    several = [given] if isinstance(given, str) else list(given)
+    if not all(several):
+        raise UserError(f"{name} = '': must not be empty")
+    return several

@@ -22,14 +22,18 @@ class Writer:
         self._settled = len(ids)  # tokens whose text is known
         self._again = max(0, len(ids) - 6)  # the first token that is decoded again
         self._held = ""  # text that may be the beginning of a stop string
+        self._whole, self._since = "", len(ids)  # new text without what is unfinished, and when that last grew
 
     def add(self, token: int) -> str:
         """The text that is certain now; empty while a character or a stop string may be unfinished."""
         self.ids.append(token)
         text = self._fresh()
-        if text.endswith(UNFINISHED) and len(self.ids) - self._settled < 4:  # no character has more than four bytes
+        if (whole := text.rstrip(UNFINISHED)) != self._whole:  # a token may end one character and begin the next
+            self._whole, self._since = whole, len(self.ids) - 1
+        if text.endswith(UNFINISHED) and len(self.ids) - self._since < 4:  # no character has more than four bytes
             return ""
         self._again, self._settled = self._settled, len(self.ids)
+        self._whole, self._since = "", len(self.ids)
         return self._until_stop(text)
 
     def rest(self) -> str:

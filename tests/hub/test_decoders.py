@@ -193,15 +193,27 @@ def test_real_weights_tell_the_same_story(beam: int) -> None:
 
     peer = transformers.AutoModelForCausalLM.from_pretrained(STORIES, dtype=torch.float32).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(STORIES)
-    prompt, new = "Once upon a time", 60
+    run = Run.load(STORIES)
+    for prompt, new in (("Once upon a time", 60), ("7", 12), ("3 dogs", 12), ("日本", 12), ("😀 smiled", 12)):
+        ids = tokenizer(prompt, return_tensors="pt").input_ids
+        theirs = peer.generate(
+            ids, num_beams=beam, do_sample=False, max_new_tokens=new, early_stopping=False, pad_token_id=0
+        )[0].tolist()  # fmt: skip
+        options = SearchConfig(method="greedy" if beam == 1 else "beam", beam=beam, max_length=new)
+        (ours,) = run.generate(prompt, options)
+        assert [*ours.prompt_ids, *ours.ids] == theirs
+        assert prompt + ours.text == tokenizer.decode(theirs, skip_special_tokens=True)
+
+
+@pytest.mark.skipif(not STORIES.is_dir(), reason="the real weights are not beside the repository")
+def test_repetition_is_forbidden_as_in_transformers() -> None:
+    peer = transformers.AutoModelForCausalLM.from_pretrained(STORIES, dtype=torch.float32).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(STORIES)
+    prompt = "The cat and the cat and the"
     ids = tokenizer(prompt, return_tensors="pt").input_ids
-    theirs = peer.generate(
-        ids, num_beams=beam, do_sample=False, max_new_tokens=new, early_stopping=False, pad_token_id=0
-    )[0].tolist()  # fmt: skip
-    options = SearchConfig(method="greedy" if beam == 1 else "beam", beam=beam, max_length=new)
-    (ours,) = Run.load(STORIES).generate(prompt, options)
+    theirs = peer.generate(ids, do_sample=False, max_new_tokens=30, no_repeat_ngram_size=2, pad_token_id=0)[0].tolist()
+    (ours,) = Run.load(STORIES).generate(prompt, method="greedy", max_length=30, no_repeat_ngram=2)
     assert [*ours.prompt_ids, *ours.ids] == theirs
-    assert prompt + ours.text == tokenizer.decode(theirs, skip_special_tokens=True)
 
 
 @pytest.mark.parametrize("before", [[], [2]])

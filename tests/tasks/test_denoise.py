@@ -73,6 +73,7 @@ def test_the_loss_falls_and_another_run_begins_with_it(
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text(encoding="utf8").splitlines()]
     losses = [line["valid_loss"] for line in lines if "valid_loss" in line]
     assert losses[-1] < losses[0] - 0.2
+    assert json.loads((tmp_path / "run" / "scores.json").read_text())["valid"]["loss"] > 0, "no test file was given"
     rows = [{"source": f"The red cat sees the {n} sea. It sleeps.", "target": "red cat"} for n in range(40)]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf8")
     settings = {"start": str(tmp_path / "run"), "train.steps": 2, "train.validate_every": 1, "data.max_length": 64}

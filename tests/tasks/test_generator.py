@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -71,8 +73,7 @@ def test_streamed_is_the_same_text(generator: Generator, method: str, tokens: in
     options = SearchConfig(method=method, max_length=tokens, beam=3, seed=3)
     (whole,) = generator.generate(["The lion"], options)
     assert len(whole.ids) == tokens or whole.ended
-    if method != "sample" or tokens == 5:  # later rounds draw from streams of their own
-        assert "".join(generator.stream("The lion", options)) == whole.text
+    assert "".join(generator.stream("The lion", options)) == whole.text
 
 
 def test_several_samples_differ_and_the_seed_repeats_them(generator: Generator) -> None:
@@ -89,7 +90,23 @@ def test_choices_are_all_that_comes_out(generator: Generator, method: str) -> No
     options = SearchConfig(method=method, beam=3)
     choices = ["lion", "mouse", "the mouse and", "lion and"]
     found = [generator.generate([prompt], options, choices=choices)[0] for prompt in ("The", "A", "Die")]
-    assert all(one.text.strip() in choices and one.ended for one in found)
+    assert all(one.text in choices and one.ended for one in found)
+
+
+def test_a_choice_may_repeat_itself_and_follows_its_prompt(generator: Generator) -> None:
+    options = SearchConfig(method="greedy", no_repeat_ngram=1)
+    (found,) = generator.generate(["The"], options, choices=" the the the")
+    assert found.text == " the the the", "one string is one choice"
+    assert found.ids == generator.encode("The the the the")[len(generator.encode("The")) :]
+
+
+def test_choices_that_are_one_to_the_model_are_refused() -> None:
+    words = Tokenizer.train(["the lion and the mouse"] * 3, kind="word", vocabulary=300)
+    model = build(parse_model({"kind": "gpt", "layers": 1, "width": 8, "heads": 1, "max_length": 8}), len(words))
+    assert isinstance(model, Decoder)
+    generator = Generator(model.eval(), words, 8, [], words.encode("the"))
+    with pytest.raises(UserError, match="'zebra' has a part that the model does not know"):
+        generator.generate(["the"], SearchConfig(method="greedy"), choices=["lion", "zebra"])
 
 
 @pytest.mark.parametrize("method", ["greedy", "sample", "beam"])
@@ -97,12 +114,67 @@ def test_choices_need_no_end_mark(generator: Generator, method: str, monkeypatch
     monkeypatch.setattr(Generator, "end", -1)
     choices = ["the lion", "mouse"]
     (found,) = generator.generate(["The "], SearchConfig(method=method, min_length=3, n_best=1), choices=choices)
-    assert found.text.strip() in choices
+    assert found.text in choices
 
 
 def test_an_empty_stop_string_is_refused(generator: Generator) -> None:
     with pytest.raises(UserError, match="stop = ''"):
-        next(generator.stream("The", SearchConfig(method="greedy"), [""]))
+        generator.stream("The", SearchConfig(method="greedy"), [""])
+
+
+def test_one_stop_string_is_not_its_letters(generator: Generator) -> None:
+    options = SearchConfig(method="greedy", max_length=20)
+    free = generator.generate(["The lion"], options)[0].text
+    assert generator.generate(["The lion"], options, "\0" + free)[0].text == free
+
+
+def test_no_pair_of_tokens_is_written_twice_not_even_one_of_the_prompt(generator: Generator) -> None:
+    """Also where the text outgrows the context of 24."""
+    options = SearchConfig(method="sample", no_repeat_ngram=2, max_length=60, seed=5)
+    (found,) = generator.generate(["the lion the mouse"], options)
+    ids = [*found.prompt_ids, *found.ids]
+    pairs = list(pairwise(ids))
+    fresh = pairs[len(found.prompt_ids) - 1 :]
+    assert len(set(fresh)) == len(fresh)
+    assert not set(fresh) & set(pairs[: len(found.prompt_ids) - 1])
+
+
+def test_a_token_may_end_one_character_and_begin_the_next() -> None:
+    """Of 望 the last byte is in one token with the first of 能, as byte-level BPE may learn it."""
+    text = "故我們希望能將既有的"
+    tokenizer = Subwords.learn(["abc"], kind="byte-bpe", vocabulary=300)
+    letters = tokenizer.encode(text)  # a byte each
+    writer = Writer(_Paired(tokenizer), [tokenizer.encode("a")[0]])
+    pairs = [letters[0] + 1000, *(1000 * (a + 1) + b for a, b in zip(letters[1::2], letters[2::2], strict=False))]
+    pieces = [writer.add(token) for token in [*pairs, letters[-1]]] + [writer.rest()]
+    assert "".join(pieces) == text
+    assert all("\ufffd" not in piece for piece in pieces)
+
+
+class _Paired(Tokenizer):
+    """Tokens of two letters: 1000 (a + 1) + b; one letter is itself, or 1000 more."""
+
+    def __init__(self, inner: Tokenizer) -> None:
+        self.letters = inner
+
+    def decode(self, ids: Iterable[int]) -> str:
+        apart = [[one] if one < 1000 else [one - 1000] if one < 2000 else [one // 1000 - 1, one % 1000] for one in ids]
+        return self.letters.decode([letter for several in apart for letter in several])
+
+
+def test_what_is_no_text_is_said(generator: Generator) -> None:
+    with pytest.raises(UserError, match="is not UTF-8 text"):
+        generator.generate(["caf\udce9"], SearchConfig(method="greedy"))
+
+
+def test_marks_in_a_prompt_are_text_unless_they_are_asked_for(generator: Generator) -> None:
+    tokenizer = generator.tokenizer
+    if not isinstance(tokenizer, Subwords):
+        with pytest.raises(UserError, match="special: is for published models"):
+            generator.encode("a</s>b", special=True)
+        return
+    assert tokenizer.special.end not in generator.encode("a</s>b")
+    assert generator.encode("a</s>b", special=True).count(tokenizer.special.end or -1) == 1
 
 
 @pytest.mark.parametrize("method", ["greedy", "sample", "beam"])

@@ -156,6 +156,16 @@ def test_tables_of_several_kinds_are_read(tmp_path: Path) -> None:
     assert bad.total == 2
 
 
+@pytest.mark.parametrize("place", [0, 1, 3])
+def test_a_row_without_a_column_is_left_out_and_named(tmp_path: Path, place: int) -> None:
+    rows = [json.dumps({"text": f"Text {number}.", "summary": "short"}) for number in range(3)]
+    rows.insert(place, json.dumps({"text": "alone"}))
+    (tmp_path / "a.jsonl").write_text("\n".join(rows), encoding="utf8")
+    bad = BadLines()
+    assert len(list(read_articles([str(tmp_path / "a.jsonl")], None, bad))) == 3
+    assert f"1 wrong columns (line {place + 1} of a.jsonl)" in bad.summary()
+
+
 def test_sentences_end_at_marks_that_a_capital_follows() -> None:
     text = 'We use e.g. trees. "Does it work?" Yes! It has 3.5 points.'
     assert split_sentences(text) == ["We use e.g. trees.", '"Does it work?', "Yes!", "It has 3.5 points."]
