@@ -140,8 +140,8 @@ def test_no_pair_of_tokens_is_written_twice_not_even_one_of_the_prompt(generator
 
 
 def test_a_token_may_end_one_character_and_begin_the_next() -> None:
-    """Of 望 the last byte is in one token with the first of 能, as byte-level BPE may learn it."""
-    text = "故我們希望能將既有的"
+    """Four bytes each, and tokens of two that lie across: no token but the last ends with a character."""
+    text = "🦁🐭🐁🐀🐱🐶"
     tokenizer = Subwords.learn(["abc"], kind="byte-bpe", vocabulary=300)
     letters = tokenizer.encode(text)  # a byte each
     writer = Writer(_Paired(tokenizer), [tokenizer.encode("a")[0]])
