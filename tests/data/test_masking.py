@@ -49,6 +49,21 @@ def test_shares_are_those_of_the_paper() -> None:
     assert swapped / total == pytest.approx(0.1, abs=0.015)
 
 
+def test_what_is_read_tells_nothing_of_a_word_that_is_hidden() -> None:
+    """Other words under the masks and the swapped ones are the same input; only those that are kept are seen."""
+    groups = [[place] for place in range(200)]
+    for seed in range(20):
+        ids = np.arange(10, 210)
+        read, places = hidden(seed, ids, groups)
+        gone = places[read[places] != ids[places]]
+        assert len(gone) > 15
+        other = ids.copy()
+        other[gone] += 300
+        again, same = hidden(seed, other, groups)
+        assert np.array_equal(again, read)
+        assert np.array_equal(same, places)
+
+
 def test_words_are_hidden_whole() -> None:
     groups = [[0, 1, 2], [3], [4, 5], [6], [7, 8, 9], [10], [11]]
     for seed in range(50):
