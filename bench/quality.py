@@ -45,7 +45,7 @@ def measure(path: Path, weights: Weights, search: SearchConfig, rounds: int, tok
         began = time.perf_counter()
         outputs = [result.text for result in run.translate(sources, search)]
         seconds.append(time.perf_counter() - began)
-    metric = text_metrics(Variant(tokenize))["bleu"]
+    metric = text_metrics(Variant(tokenize), [])["bleu"]
     bleu = float(metric.corpus_score(outputs, [[pair.target for pair in pairs]]).score)
     name = "greedy" if search.method == "greedy" else f"beam {search.beam}"
     model = f"{run.config.model.kind}-{run.config.model.size}".removesuffix("-")

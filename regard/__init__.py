@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from regard.errors import UserError
     from regard.nn.record import AttentionRecord, Recording
     from regard.run import Run
+    from regard.tasks.translation_scores import Variant
 
 __version__ = "0.1.0"
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Run",
     "SearchConfig",
     "UserError",
+    "Variant",
     "draw",
     "export",
     "load",
@@ -46,6 +48,7 @@ _HOMES = {
     "AttentionRecord": "regard.nn.record",
     "Recording": "regard.nn.record",
     "Run": "regard.run",
+    "Variant": "regard.tasks.translation_scores",
 }
 
 

@@ -15,6 +15,7 @@ from torch import nn
 
 from regard.config import SearchConfig
 from regard.data.badlines import BadLines
+from regard.data.files import format_of
 from regard.data.pairs import Pair
 from regard.data.readers import read_pairs
 from regard.data.words import split_words
@@ -98,12 +99,17 @@ class Run:
         self,
         texts: Sequence[str] | str,
         search: SearchConfig | None = None,
-        prefixes: Sequence[str] | None = None,
+        prefixes: Sequence[str] | str | None = None,
         ask: str | None = None,
         **wishes: Any,
     ) -> list[Translation]:
-        """Translate one text or several; each result has `.text`, `.score` and `.attention`."""
-        return list(self.stream(_several(texts), search, prefixes, ask=ask, **wishes))
+        """Translate one text or several; each result has `.text`, `.score` and `.attention`. `prefixes` are how each
+        must begin, or all of them."""
+        several = _several(texts)
+        begun = [prefixes] * len(several) if isinstance(prefixes, str) else prefixes
+        if begun is not None and len(begun) != len(several):
+            raise UserError(f"prefixes: {len(begun)} beside {len(several)} texts; give one for each, or one for all")
+        return list(self.stream(several, search, begun, ask=ask, **wishes))
 
     def stream(
         self,
@@ -231,7 +237,8 @@ class Run:
         if not files:
             return self.held_out()
         if translates:
-            return {Path(files[0]).name: self.read(files, columns, bad)}
+            apart = [[file] for file in files] if all(format_of(Path(file)) != "text" for file in files) else [files]
+            return {Path(few[0]).name: self.read(few, columns, bad, max_bad_share) for few in apart}
         data = self.config.data.model_copy(update={"columns": columns} if columns else {})
         examples = predictor.read(files, data, bad)
         bad.check(data.max_bad_share if max_bad_share is None else max_bad_share, "max_bad_share")
@@ -243,18 +250,24 @@ class Run:
         search: SearchConfig | None = None,
         variant: Variant | None = None,
         ask: str | None = None,
+        columns: Sequence[str] | None = None,
         **wishes: Any,
     ) -> tuple[Scores, list[Translation]]:
-        """Scores on pairs, or on a file of them, and the translations that were scored."""
+        """Scores on pairs, or on a file of them, and the translations that were scored. `variant` says how texts are
+        compared: `regard.Variant(tokenize="none", lowercase=True)`."""
         if self.config.task != "translate":
             raise UserError(f"{self.folder.path}: a run of the task {self.config.task!r} is scored by run.score(file)")
         if isinstance(pairs, str | Path):
-            pairs = self.read([str(pairs)])
+            pairs = self.read([str(pairs)], columns)
         translator = self.translator if ask is None else self.translator.asking(ask)
         return evaluate(translator, pairs, self._search(search, wishes), variant)
 
     def read(
-        self, files: Sequence[str], columns: Sequence[str] | None = None, bad: BadLines | None = None
+        self,
+        files: Sequence[str],
+        columns: Sequence[str] | None = None,
+        bad: BadLines | None = None,
+        max_bad_share: float | None = None,
     ) -> list[Pair]:
         """The pairs of files, by the columns that the run was trained on unless others are named.
 
@@ -262,7 +275,7 @@ class Run:
         """
         bad = bad or BadLines()
         pairs = list(read_pairs(files, columns=columns or self.config.data.columns, bad=bad))
-        bad.check(self.config.data.max_bad_share)
+        bad.check(self.config.data.max_bad_share if max_bad_share is None else max_bad_share, "max_bad_share")
         return pairs
 
     def held_out(self) -> Mapping[str, Sequence[Any]]:

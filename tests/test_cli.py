@@ -233,7 +233,7 @@ def test_mistakes_with_runs(regard, trained: Path, pairs_file: Path, tmp_path: P
     _one_message(regard("translate", trained, tmp_path / "in.txt", "--out", tmp_path / "in.txt"), "is read and cannot")
     assert (tmp_path / "in.txt").read_text() == "one\n"
     (tmp_path / "latin.txt").write_bytes("é".encode("latin1"))
-    _one_message(regard("translate", trained, tmp_path / "latin.txt"), "latin.txt: is not UTF-8 text")
+    _one_message(regard("translate", trained, tmp_path / "latin.txt"), r"invalid UTF-8 \(line 1 of latin.txt\)")
     _one_message(regard("translate", trained, "a", "--attention", tmp_path / "no" / "a.svg"), "a.svg")
     _one_message(regard("translate", trained, "a", "--attention", tmp_path / "a.svg", "--site", "x"), "site = 'x'")
     _one_message(regard("translate", trained, "a", "--attention", tmp_path / "a.svg", "--head", "9"), "head = 9")
@@ -278,3 +278,39 @@ def test_bad_lines_are_told_with_their_numbers(regard, pairs_file: Path, tmp_pat
     assert "line 17" in result.out
     listed = (tmp_path / "run" / "data" / "bad_lines.tsv").read_text().splitlines()
     assert len(listed) >= 2
+
+
+def test_several_translations_of_a_line_can_be_told_apart(regard, trained: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_bytes("The cat.\n\ncaf\u00e9\nThe cat.\n".encode("latin1"))
+    found = regard("translate", trained, tmp_path / "in.txt", "--n-best", "2", "--beam", "2")
+    assert found.code == 0, found.err
+    assert len(found.out.splitlines()) == 8, "as many for an empty line, and for one that cannot be read"
+    assert "1 invalid UTF-8 (line 3 of in.txt)" in found.err
+    rows = regard("translate", trained, tmp_path / "in.txt", "--n-best", "2", "--beam", "2", "--json").out.splitlines()
+    placed = [(json.loads(row)["line"], json.loads(row)["rank"]) for row in rows]
+    assert placed == [(line, rank) for line in (1, 2, 3, 4) for rank in (1, 2)]
+
+
+def test_a_first_line_that_is_a_language_code_is_a_sentence(regard, trained: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.tsv").write_text("Hi\tSalut\nBye\tAu revoir\n", encoding="utf8")
+    found = regard("translate", trained, tmp_path / "in.tsv", "--json")
+    assert [json.loads(row)["source"] for row in found.out.splitlines()] == ["Hi", "Bye"]
+
+
+def test_a_name_beside_files_is_one_that_is_missing(regard, trained: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("one\n", encoding="utf8")
+    _one_message(regard("translate", trained, tmp_path / "in.txt", "extra.txtt"), "extra.txtt: no such file, beside")
+
+
+def test_tables_are_scored_one_by_one_and_may_have_bad_lines(regard, trained: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("the cat\tle chat\nalone\n", encoding="utf8")
+    (tmp_path / "b.tsv").write_text("the dog\tle chien\n", encoding="utf8")
+    both = ["evaluate", trained, tmp_path / "a.tsv", tmp_path / "b.tsv", "--json"]
+    _one_message(regard(*both), "raise max_bad_share")
+    found = regard(*both, "--max-bad-share", "0.9")
+    assert {name: row["sentences"] for name, row in json.loads(found.out).items()} == {"a.tsv": 1, "b.tsv": 1}
+
+
+def test_weights_may_be_read_by_whom_the_settings_may(trained: Path) -> None:
+    modes = {path.name: path.stat().st_mode & 0o777 for path in trained.iterdir() if path.is_file()}
+    assert modes["model.safetensors"] == modes["config.yaml"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.inputs import are_tables, files_of, say_bad, windows, windows_of
+from regard.cli.inputs import are_tables, files_of, names_in, say_bad, windows, windows_of
 from regard.errors import UserError
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def classify(
     asked: Iterator[list[tuple[str, str | None]]]
     if are_tables(files):
         learned = (opened.config.data.columns or [])[:-1]  # without the labels
-        asked = windows(read_texts(list(map(str, files)), columns.split(",") if columns else [], learned, bad))
+        asked = windows(read_texts(list(map(str, files)), names_in(columns) or [], learned, bad))
     else:
         asked = ([(one, None) for one in window] for window in windows_of(files, given))
     with output(out, files) as file:

@@ -31,13 +31,15 @@ def evaluate(
     ] = None,
     columns: Annotated[str | None, typer.Option(help="Source and target columns: en,fr or 0,1.")] = None,
     tokenize: Annotated[
-        str | None, typer.Option(help="sacreBLEU's tokenizer: 13a (the default), none, intl, zh, ja-mecab, ...")
+        str | None,
+        typer.Option(help="sacreBLEU's tokenizer: 13a, none, intl, zh, char, ...; by default as the script is."),
     ] = None,
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case.")] = False,
     max_bad_share: Annotated[
         float | None, typer.Option(help="Share of unusable lines that is an error; as in training.", min=0, max=1)
     ] = None,
     beam: Annotated[int | None, typer.Option(help="Width of the beam; 1 is greedy.")] = None,
+    length_penalty: Annotated[float | None, typer.Option(help="0 favours short outputs, 1 is neutral.")] = None,
     ask: Annotated[str | None, typer.Option(help="Said before every text: 'translate English to German:'.")] = None,
     by_length: Annotated[bool, typer.Option("--by-length", help="BLEU of short and of long sentences too.")] = False,
     stride: Annotated[
@@ -69,16 +71,24 @@ def evaluate(
     predictor, translates = opened.predictor, opened.config.task == "translate"
     for able, whose, options in (
         (translates, "translators", {"--tokenize": tokenize, "--lowercase": lowercase, "--by-length": by_length}),
-        (translates or isinstance(predictor, Summarizer), "models that write", {"--beam": beam, "--ask": ask}),
+        (
+            translates or isinstance(predictor, Summarizer),
+            "models that write",
+            {
+                "--beam": beam,
+                "--length-penalty": length_penalty,
+                "--ask": ask,
+            },
+        ),
         (isinstance(predictor, Generator), "language models", {"--stride": stride}),
         (isinstance(predictor, ImageClassifier), "models of images", {"--worst": worst}),
     ):
         for name, value in options.items():
             if value is not None and value is not False and not able:
                 raise UserError(f"{name}: is for {whose}; {run} is a run of the task {opened.config.task!r}")
-    search = opened.config.decode.wishing({"beam": beam})
+    search = opened.config.decode.wishing({"beam": beam, "length_penalty": length_penalty})
     if translates:
-        variant = Variant(tokenize or "13a", lowercase)
+        variant = Variant(tokenize or "auto", lowercase)
         sets = _sets(opened, files or [], columns, max_bad_share)
         _score_pairs(opened, sets, search, variant, ask, files or [], by_length, out, as_json)
     elif isinstance(predictor, Predictor):
@@ -114,9 +124,12 @@ def _score_pairs(
         for name, pairs in sets.items():
             found, results = run.evaluate(pairs, search, variant, ask)
             scores[name] = asdict(found)
-            for pair, result in zip(pairs, results, strict=True) if out else ():
+            if out is None:
+                continue
+            each = sentence_bleu([one.text for one in results], [pair.target for pair in pairs], variant)
+            for pair, result, value in zip(pairs, results, each, strict=True):
                 row: dict[str, object] = {"set": name, "source": pair.source, "reference": pair.target}
-                row |= {"output": result.text, "bleu": round(sentence_bleu(result.text, pair.target), 2)}
+                row |= {"output": result.text, "bleu": round(value, 2)}
                 print(json.dumps(row, ensure_ascii=False), file=file)
     if as_json:
         typer.echo(json.dumps(scores, indent=2, ensure_ascii=False))
@@ -152,10 +165,11 @@ def _score(
 
 def _sets(run: Run, files: list[str], columns: str | None, max_bad_share: float | None) -> Mapping[str, Sequence[Any]]:
     """What to score on, if there is something in each; what was left out of files is said."""
+    from regard.cli.inputs import names_in
     from regard.data.badlines import BadLines
 
     bad = BadLines()
-    sets = run.sets(files, columns.split(",") if columns else None, bad, max_bad_share)
+    sets = run.sets(files, names_in(columns), bad, max_bad_share)
     if bad.total:
         print(bad.summary(), file=sys.stderr)
     if not sets:

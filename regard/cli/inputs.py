@@ -9,8 +9,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
-from regard.data.badlines import BadLines
+from regard.data.badlines import BadLines, Location
 from regard.data.files import format_of, lines
+from regard.data.tables import decoded
 from regard.errors import UserError
 
 T = TypeVar("T")
@@ -24,8 +25,11 @@ def files_of(text: list[str]) -> list[Path]:
     paths = [Path(one) for one in text]
     if paths and all(map(is_file, paths)):
         return paths
-    for one, path in zip(text, paths, strict=True):
-        if _FILE.fullmatch(one) and not is_file(path):
+    if any(map(is_file, paths)):
+        missing = next(one for one, path in zip(text, paths, strict=True) if not is_file(path))
+        raise UserError(f"{missing}: no such file, beside others that are; give files, or sentences")
+    for one in text:
+        if _FILE.fullmatch(one):
             raise UserError(f"{one}: no such file (to have it read as a sentence, pipe it: echo '{one}' | regard ...)")
     return []
 
@@ -38,8 +42,14 @@ def is_file(path: Path) -> bool:
         return False
 
 
-def lines_of(files: list[Path], text: list[str]) -> Iterator[str]:
-    """The lines of the files, or the sentences as given, or the lines of standard input."""
+def names_in(columns: str | None) -> list[str] | None:
+    """`en, fr` as two names."""
+    return [name.strip() for name in columns.split(",")] if columns else None
+
+
+def lines_of(files: list[Path], text: list[str], bad: BadLines | None = None) -> Iterator[str]:
+    """The lines of the files, or the sentences as given, or the lines of standard input. What is no UTF-8 is an error;
+    or, where lines are counted in `bad`, an empty line."""
     if text and not files and text != ["-"]:
         yield from text
         return
@@ -47,8 +57,12 @@ def lines_of(files: list[Path], text: list[str]) -> Iterator[str]:
         print("Type a sentence and press Enter (Ctrl-D ends):", file=sys.stderr)
     try:
         for path in files:
-            for line in lines(path):
-                yield line.decode()
+            for number, line in enumerate(lines(path), 1):
+                if bad is None:
+                    yield line.decode()
+                else:
+                    bad.read += 1
+                    yield decoded(line, Location(str(path), number), bad) or ""
         if not files:
             yield from sys.stdin
     except UnicodeDecodeError as error:
@@ -88,10 +102,10 @@ def sources_of(
     if not are_tables(files):
         if columns:
             raise UserError(f"--columns {columns}: is for tables (.tsv, .csv, .jsonl, .parquet)")
-        return lines_of(files, text)
+        return lines_of(files, text, bad)
     from regard.data.asked import read_sources
 
-    return read_sources(list(map(str, files)), columns.split(",") if columns else [], learned or [], bad)
+    return read_sources(list(map(str, files)), names_in(columns) or [], learned or [], bad)
 
 
 def say_bad(bad: BadLines) -> None:

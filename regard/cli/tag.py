@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.inputs import files_of, say_bad, windows, windows_of
+from regard.cli.inputs import files_of, names_in, say_bad, windows, windows_of
 from regard.errors import UserError
 
 
@@ -47,8 +47,7 @@ def tag(
     number, bad = 0, BadLines()
     asked: Iterator[list[str]] | Iterator[list[list[str]]] = windows_of(files, given)
     if files and all(map(is_conll, files)):
-        chosen = columns.split(",") if columns else None
-        asked = windows(read_words(list(map(str, files)), chosen, opened.config.data.columns, bad))
+        asked = windows(read_words(list(map(str, files)), names_in(columns), opened.config.data.columns, bad))
     elif columns:
         raise UserError(f"--columns {columns}: is for CoNLL files (.conll, .conllu, .bio, .iob)")
     with output(out, files) as file:

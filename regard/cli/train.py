@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from regard.cli.inputs import names_in
 from regard.cli.settings import parse_settings
 from regard.errors import UserError
 
@@ -61,7 +62,7 @@ def train(
     if freeze is not None:
         settings["train.freeze"] = freeze
     if columns:
-        settings["data.columns"] = columns.split(",")
+        settings["data.columns"] = names_in(columns)
     from regard.training import start
     from regard.training.display import display_for
 

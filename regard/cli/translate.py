@@ -40,6 +40,10 @@ def translate(
     top_k: Annotated[int | None, typer.Option(help="Sample among the k likeliest tokens.")] = None,
     top_p: Annotated[float | None, typer.Option(help="Sample within this share of probability.")] = None,
     seed: Annotated[int | None, typer.Option(help="For sampling.")] = None,
+    window: Annotated[
+        int | None,
+        typer.Option(help="Sentences read before the first is translated (4096; 1 for a pipe that waits).", min=1),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line, with scores.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
     int8: Annotated[bool, typer.Option("--int8", help="Weights in 8 bits: faster, hardly worse (CPU).")] = False,
@@ -56,6 +60,7 @@ def translate(
     from regard.cli.output import output
     from regard.cli.pictures import Picture
     from regard.data.badlines import BadLines
+    from regard.data.readers import one_line
     from regard.run import Run
 
     opened = Run.load(run, device, "int8" if int8 else "float32")
@@ -67,12 +72,17 @@ def translate(
     waiting = not text and sys.stdin.isatty()
     picture = Picture(attention, site, head, grid, subwords, single=not files and len(text or []) == 1)
     with output(out, files) as file:
-        results = opened.stream(lines, search, prefixes, window=1 if waiting else None, ask=ask)
+        results = opened.stream(lines, search, prefixes, window=1 if waiting else window, ask=ask)
         for number, result in enumerate(results, start=1):
             if result.truncated:
                 print(f"warning: line {number}: too long for the model, only its beginning was read", file=sys.stderr)
-            for one in [result, *result.others]:
-                print(json.dumps(one.row, ensure_ascii=False) if as_json else one.text, file=file, flush=True)
+            several = [result, *result.others]
+            several += [result] * (search.n_best - len(several))  # of an empty line: as many as of the others
+            for rank, one in enumerate(several, start=1):
+                place = {"line": number, "rank": rank} if search.n_best > 1 else {}
+                cut = {"truncated": True} if one.truncated else {}
+                shown = json.dumps({**one.row, **place, **cut}, ensure_ascii=False) if as_json else one_line(one.text)
+                print(shown, file=file, flush=True)
             if result.target_ids and picture.wanted(number):
                 picture.draw(result.attention, number)
     say_bad(bad)

@@ -62,7 +62,7 @@ def read_sources(files: Sequence[str], columns: Sequence[str], learned: Sequence
     `read_texts`; or the first that is called after a language; or the first, where none has a name."""
     chosen: str | None = None
     look = Lookup(lambda row, where: _source(row, columns, learned, where), bad)
-    for row, where in read_rows(files, [*columns, *learned, *_SOURCES, *LANGUAGES], bad):
+    for row, where in read_rows(files, [*columns, *learned, *_SOURCES], bad, LANGUAGES):
         sides = unfold(row)
         if row and chosen not in sides:
             chosen = look(sides, where)

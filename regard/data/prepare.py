@@ -8,6 +8,8 @@ reading the source again, and a changed file or option never finds a stale one.
 
 import hashlib
 import json
+import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -27,7 +29,7 @@ from regard.errors import UserError
 
 __all__ = ["BuiltIn", "Files", "PairSource", "Prepared", "Progress", "link_or_copy", "prepare"]
 
-_FORMAT = 1
+_FORMAT = 2
 _BATCH = 10_000
 T = TypeVar("T")
 
@@ -121,7 +123,7 @@ def prepare(
         listed = place.with_suffix(".bad_lines.tsv")  # outside, so that it outlives a build that fails because of it
         listed.unlink(missing_ok=True)
         with building(place) as folder, BadLines(listed) as bad:
-            job = _Job(folder, bad, progress or Silent(), seed)
+            job = _Job(folder, bad, progress or Silent(), seed, lowercase and tokenizer is None)
             job.read(source, valid_count, test_count, share)
             bad.check(max_bad_share)
             if tokenizer is None:
@@ -139,8 +141,8 @@ def prepare(
 class _Job:
     """The steps of one preparation. What is read is kept in a scratch file, so that a source is read only once."""
 
-    def __init__(self, folder: Path, bad: BadLines, progress: Progress, seed: int) -> None:
-        self.folder, self.bad, self.progress, self.seed = folder, bad, progress, seed
+    def __init__(self, folder: Path, bad: BadLines, progress: Progress, seed: int, lowercase: bool) -> None:
+        self.folder, self.bad, self.progress, self.seed, self.lowercase = folder, bad, progress, seed, lowercase
         self.scratch = folder / "scratch.jsonl"
         self.held: dict[str, set[int]] = {}
         self.counts: dict[str, int] = {}
@@ -154,7 +156,17 @@ class _Job:
         wanted = {name: count for name, count in wanted.items() if name not in splits}
         holdout = Holdout(2 * sum(wanted.values()) + 100)
         self.progress.start("reading", None)
-        save_pairs(self.scratch, self._seen(splits["train"](), holdout))
+        given: dict[str, Counter[int]] = {}  # the keys of the sets that the source brings
+        for name, read in splits.items():
+            if name != "train":
+                given[name] = Counter()
+                self._keep(name, self._counted(read(), given[name]))
+        trained: dict[str, set[int]] = {name: set() for name in given}
+        save_pairs(self.scratch, self._seen(splits["train"](), holdout, given, trained))
+        for name, keys in trained.items():
+            if count := sum(given[name][key] for key in keys):
+                total = given[name].total()
+                self.notes.append(f"warning: {count:,} of the {total:,} {name} sources are trained on too")
         self.held = dict(zip(wanted, holdout.choose(list(wanted.values()), share), strict=True))
         kept: dict[str, list[tuple[Pair, Location]]] = {name: [] for name in wanted}
         for pair, where in load_located(self.scratch):
@@ -164,9 +176,6 @@ class _Job:
                     kept[name].append((pair, where))
         for name, pairs in kept.items():
             self._keep(name, pairs)
-        for name, read in splits.items():
-            if name != "train":
-                self._keep(name, read())
         self.counts["train"] = holdout.total - sum(self.counts[name] for name in self.held)
         self.tests = [name for name in self.counts if name not in ("train", "valid") and self.counts[name]]
         if "test" not in self.tests and test_count:
@@ -222,11 +231,24 @@ class _Job:
         return (entry for entry in load_located(self.scratch) if self._key(entry[0]) not in held)
 
     def _key(self, pair: Pair) -> int:
-        return key_of(pair.source, self.seed)
+        """The same for sources that are the same to the tokenizer."""
+        plain = " ".join(unicodedata.normalize("NFC", pair.source).split())
+        return key_of(plain.lower() if self.lowercase else plain, self.seed)
 
-    def _seen(self, pairs: Located, holdout: Holdout) -> Located:
+    def _counted(self, pairs: Located, keys: Counter[int]) -> Located:
+        for entry in pairs:
+            keys[self._key(entry[0])] += 1
+            yield entry
+
+    def _seen(
+        self, pairs: Located, holdout: Holdout, given: dict[str, Counter[int]], trained: dict[str, set[int]]
+    ) -> Located:
         for number, entry in enumerate(pairs, 1):
-            holdout.see(self._key(entry[0]))
+            key = self._key(entry[0])
+            holdout.see(key)
+            for name, keys in given.items():
+                if key in keys:
+                    trained[name].add(key)
             if number % 1000 == 0:
                 self.progress.advance(1000)
             yield entry

@@ -27,6 +27,7 @@ LANGUAGES = (
     "zu",
 )  # fmt: skip
 _LANGUAGES = re.compile(f"({'|'.join(LANGUAGES)})([-_][a-z]{{2,4}})?")
+_BREAKS = re.compile(r"\s*[\r\n\v\f\x85\u2028\u2029]\s*")
 _PHARAOH = re.compile(r"\d+-\d+(?: +\d+-\d+)*")
 Row = tuple[Any, Any, Any, int]
 """Source, target, alignment or None, and the line."""
@@ -61,7 +62,7 @@ def read_located(
                     "empty" if None in (source, target) else "columns", Location(name, line), f"{source} | {target}"
                 )
                 continue
-            pair = Pair(source.strip(), target.strip(), alignment)
+            pair = Pair(one_line(source), one_line(target), alignment)
             if not pair.source or not pair.target:
                 bad.add("empty", Location(name, line), f"{source} | {target}")
                 continue
@@ -114,59 +115,82 @@ def _parallel(one: Path, other: Path, bad: BadLines) -> Iterator[Row]:
 def _tsv(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterator[Row]:
     named = columns is not None and not all(column.isdecimal() for column in columns)
     first, second = (0, 1) if columns is None or named else map(int, columns)
+    links: int | None = None
+    header = False
     for number, raw in enumerate(lines(path), 1):
         where = Location(str(path), number)
-        if number == 1 and (named or columns is None):
-            header = raw.decode(errors="replace").split("\t")
-            if named or _has_header(header):
-                first, second = _choose(header, columns, path)
+        if number == 1:
+            names = raw.decode(errors="replace").split("\t")
+            header = named or _has_header(names)
+            if header:
+                first, second = _choose(names, columns, path)
+            links = _links_at(names if header else None, first, second)
+            if header:
                 continue
-            _check_pairs(header, path)
         bad.read += 1
         text = decoded(raw, where, bad)
         if text is None:
             continue
         cells = text.split("\t")
+        if number <= 2 and columns is None and not header:
+            _check_pairs(cells, path, number)
         if not text.strip():
             bad.add("empty", where, text)
         elif len(cells) <= max(first, second):
             bad.add("columns", where, text)
         else:
-            third = cells[2] if columns is None and len(cells) > 2 else None
+            third = cells[links] if links is not None and len(cells) > links else None
             yield cells[first], cells[second], _alignment(third), number
 
 
-def _check_pairs(cells: list[str], path: Path) -> None:
-    """Columns without names are the source, the target and perhaps an alignment; of more, somebody must choose."""
+def _links_at(header: Sequence[str] | None, first: int, second: int) -> int | None:
+    """The column of alignments: by its name; without names the third, unless it is one of the sides."""
+    plain = [name.strip().lower() for name in header or ()]
+    if "alignment" in plain:
+        return plain.index("alignment")
+    return 2 if 2 not in (first, second) else None
+
+
+def _check_pairs(cells: list[str], path: Path, number: int) -> None:
+    """Columns without names are the source, the target and perhaps an alignment; of more, somebody must choose. What
+    has a number, or nothing, in its first column has the number of a row there (as pandas writes it)."""
     more = [cell for cell in cells[2:] if cell.strip() and _alignment(cell) is None]
-    if more and cells[0].strip().isdecimal():
+    before = cells[0].strip()
+    if more and (before.isdecimal() or (number == 1 and not before)):
         raise UserError(
-            f"{path}: {len(cells)} columns without names, of which the first is a number ({cells[0].strip()}); "
-            "choose the source and the target, for example --columns 1,2"
+            f"{path}: {len(cells)} columns without known names, of which the first "
+            + (f"is a number ({before})" if before else "has no name")
+            + "; choose the source and the target, for example --columns 1,2"
         )
 
 
 def _csv(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterator[Row]:
     chosen: tuple[int, int] | None = None
+    links: int | None = None
     width = 0
-    for cells, where in csv_cells(path):
+    for number, (cells, where) in enumerate(csv_cells(path), 1):
         if chosen is None:
             header = _has_header(cells)
             if header or (columns is not None and not all(column.isdecimal() for column in columns)):
                 chosen, width = _choose(cells, columns, path), len(cells)
+                links = _links_at(cells, *chosen)
                 continue
             chosen = (0, 1) if columns is None else (int(columns[0]), int(columns[1]))
-        width = width or len(cells)
+            links = _links_at(None, *chosen)
+        if number <= 2 and columns is None and not width:
+            _check_pairs(cells, path, number)
+        width = width or (len(cells) if number > 1 else 0)
         bad.read += 1
         text = ",".join(cells)
         if not text.strip(" ,"):
             bad.add("empty", where, text)
         elif no_text(text):
             bad.add("encoding", where, text)
-        elif len(cells) <= max(chosen) or (columns is None and any(cells[width:])):
+        elif len(cells) <= max(chosen) or (columns is None and width and any(cells[width:])):
             bad.add("columns", where, text)
         else:
-            yield cells[chosen[0]], cells[chosen[1]], None, where.line
+            third = cells[links] if links is not None and len(cells) > links else None
+            yield cells[chosen[0]], cells[chosen[1]], _alignment(third), where.line
 
 
 def _jsonl(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterator[Row]:
@@ -210,6 +234,11 @@ def _parquet(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterat
     except (pa.ArrowException, OSError) as problem:
         first = str(problem).splitlines()[0]
         raise UserError(f"{path}: not a readable Parquet file ({first}); copy or download it again") from None
+
+
+def one_line(text: str) -> str:
+    """Without white space around it, and with a space for each line break: a translation is a line."""
+    return _BREAKS.sub(" ", text).strip()
 
 
 def _is_text(kind: Any) -> bool:

@@ -10,6 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -29,8 +30,11 @@ def read_table(files: Sequence[str], names: Sequence[str], bad: BadLines) -> Ite
     return ((row, where) for row, where in read_rows(files, names, bad) if row)
 
 
-def read_rows(files: Sequence[str], names: Sequence[str], bad: BadLines) -> Iterator[tuple[Row, Location]]:
-    """As `read_table`; a row that cannot be read comes too, without any column, so that rows can be counted."""
+def read_rows(
+    files: Sequence[str], names: Sequence[str], bad: BadLines, short: Sequence[str] = ()
+) -> Iterator[tuple[Row, Location]]:
+    """As `read_table`; a row that cannot be read comes too, without any column, so that rows can be counted. Two of the
+    `short` names make a header: one of them ("no", "is") may be a text."""
     for path in expand(files):
         kind = format_of(path)
         if kind == "jsonl":
@@ -40,7 +44,7 @@ def read_rows(files: Sequence[str], names: Sequence[str], bad: BadLines) -> Iter
         elif path.suffix.lower() == ".json":
             yield from _json_list(path, bad)
         else:
-            yield from _cells(path, kind == "csv", names, bad)
+            yield from _cells(path, kind == "csv", names, short, bad)
 
 
 class NoColumnError(UserError):
@@ -82,14 +86,16 @@ def pick(row: Row, wanted: Sequence[str], what: str, where: Location) -> str:
     )
 
 
-def _cells(path: Path, is_csv: bool, names: Sequence[str], bad: BadLines) -> Iterator[tuple[Row, Location]]:
+def _cells(
+    path: Path, is_csv: bool, names: Sequence[str], short: Sequence[str], bad: BadLines
+) -> Iterator[tuple[Row, Location]]:
     known = {name.lower() for name in names if not name.isdecimal()}
     numbered = any(name.isdecimal() for name in names)  # then what stands behind those columns does not matter
     header: list[str] | None = None
     for cells, where in csv_cells(path, tabs=not is_csv or b"\t" in next(lines(path), b"")):
         if header is None:
             plain = [cell.strip().lower() for cell in cells]
-            if known & set(plain):
+            if known & set(plain) or len(set(short) & set(plain)) > 1:
                 header = [cell.strip() for cell in cells]
                 continue
             header = [str(number) for number in range(len(cells))]
@@ -130,11 +136,19 @@ def csv_cells(path: Path, tabs: bool = False) -> Iterator[tuple[list[str], Locat
     if tabs:
         reader = csv.reader(texts(), delimiter="\t", quoting=csv.QUOTE_NONE)
     else:
-        head = next(lines(path), b"")
-        reader = csv.reader(texts(), delimiter=";" if b"," not in head and b";" in head else ",")
+        reader = csv.reader(texts(), delimiter=_delimiter(path))
     for cells in reader:
         where, begin, quotes = Location(str(path), begin), reader.line_num + 1, 0
         yield cells, where
+
+
+def _delimiter(path: Path) -> str:
+    """A comma; or a semicolon, if that divides the first lines into as many cells each, and a comma does not."""
+    head = [line.decode(errors="replace") for line in islice(lines(path), 5)]
+    if not head or ";" not in head[0]:
+        return ","
+    by_comma, by_semicolon = ({len(cells) for cells in csv.reader(head, delimiter=mark)} for mark in ",;")
+    return ";" if by_comma == {1} or (len(by_semicolon) == 1 and len(by_comma) > 1) else ","
 
 
 def json_lines(path: Path, bad: BadLines) -> Iterator[tuple[Row, Location]]:

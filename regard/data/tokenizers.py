@@ -26,7 +26,7 @@ PAD, UNK, BOS, EOS = range(4)
 SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
 BYTES = tuple(f"<0x{value:02X}>" for value in range(256))
 _MODEL_KINDS = {"BPE": "bpe", "WordPiece": "wordpiece", "Unigram": "unigram", "WordLevel": "word"}
-_UNSPACED = re.compile(  # Thai, Lao, Tibetan, Myanmar, Khmer, kana, Han: scripts that put no space between words
+UNSPACED = re.compile(  # Thai, Lao, Tibetan, Myanmar, Khmer, kana, Han: scripts that put no space between words
     "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
     "\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
 )
@@ -225,7 +225,7 @@ def _words_of(text: str) -> tuple[list[int], set[int]]:
     word = 0
     for n, (piece, (_, end)) in enumerate(pieces):
         word_of += [word] * (end - len(word_of))
-        if _UNSPACED.search(piece):
+        if UNSPACED.search(piece):
             alone.add(word)
         if piece != SPACE and n < final:
             word += 1

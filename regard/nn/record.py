@@ -75,7 +75,9 @@ class Recording:
         """
         first = self._seen.get(site, 0)
         self._seen[site] = first + queries
-        chosen = list(range(heads)) if self.heads is None else [head for head in self.heads if head < heads]
+        chosen = list(range(heads)) if self.heads is None else [head for head in self.heads if 0 <= head < heads]
+        if not chosen:
+            raise UserError(f"heads = {list(self.heads or ())}: {site} has heads 0 to {heads - 1}")
         self.kept_heads[site] = chosen
         if self.rows is None:
             return chosen, list(range(queries))

@@ -61,7 +61,7 @@ def _opened(path: Path) -> Iterator[Any]:
         with safe_open(path, framework="pt") as file:
             yield file
     except FileNotFoundError:
-        raise UserError(f"{path}: no such file") from None
+        raise UserError(f"{path}: {'may not be read by you' if path.exists() else 'no such file'}") from None
     except (SafetensorError, OSError) as error:
         raise UserError(f"{path}: damaged or cut short ({error})") from None
 

@@ -31,12 +31,18 @@ def alignment_errors(translator: Translator, pairs: Sequence[Pair]) -> dict[str,
     before = len(translator.marks.opening), len(translator.marks.before)
     for first in range(0, len(pairs), TOGETHER):
         part = pairs[first : first + TOGETHER]
-        sources = translator.encode([pair.source for pair in part])
-        targets = translator.tokenizer.encode_targets([pair.target for pair in part])
-        if max(map(len, sources)) > translator.reads or max(map(len, targets)) > translator.writes:
-            continue  # too long to be replayed
+        read = translator.encode([pair.source for pair in part])
+        written = translator.tokenizer.encode_targets([pair.target for pair in part])
+        fitting = [
+            place
+            for place, (source, target) in enumerate(zip(read, written, strict=True))
+            if len(source) <= translator.reads and len(target) <= translator.writes  # else too long to be replayed
+        ]
+        if not fitting:
+            continue
+        sources, targets = [read[place] for place in fitting], [written[place] for place in fitting]
         replayed = translator.replay(sources, targets, Recording(sites="*cross"))
-        for pair, record in zip(part, replayed, strict=True):
+        for pair, record in zip([part[place] for place in fitting], replayed, strict=True):
             gold, words = set(pair.alignment or ()), record.words()
             for site in words.sites:
                 found = set(links(words, site, before))

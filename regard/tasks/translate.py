@@ -120,12 +120,14 @@ class Translate(Task):
 
     @torch.no_grad()
     def validate(self, model: nn.Module, share: Share) -> Validation:
-        """Loss and accuracy over all validation pairs; BLEU by real decoding, greedily, of the first of them."""
+        """Loss and accuracy over all validation pairs; BLEU by real decoding, greedily, of some of them, from all
+        parts of the file (which may be sorted by length)."""
         translator = self._translator(model)
         pairs = self.data.valid_pairs
         forced = sum(share.gather(forced_scores(translator, pairs[share.rank :: share.size])), Forced())
         accuracy = {"token_accuracy": 100 * forced.accuracy}
-        chosen = pairs[: self.config.train.validate_sentences]
+        count = min(len(pairs), self.config.train.validate_sentences)
+        chosen = [pairs[number * len(pairs) // count] for number in range(count)]
         if not chosen:
             return Validation(-forced.loss, forced.loss, accuracy)
         options = self.config.decode.model_copy(update={"method": "greedy", "n_best": 1})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from regard.config import SearchConfig
 from regard.data.batching import plan
 from regard.data.pairs import Pair
+from regard.data.tokenizers import UNSPACED
 from regard.errors import UserError, nearest
 from regard.tasks.alignment import alignment_errors
 from regard.tasks.translator import Translation, Translator
@@ -24,7 +25,18 @@ def bleu(outputs: Sequence[str], references: Sequence[str]) -> float:
     """Corpus BLEU, cased and detokenised (sacreBLEU's defaults)."""
     from sacrebleu.metrics import BLEU
 
-    return float(BLEU(force=True).corpus_score(list(outputs), [list(references)]).score)
+    metric = BLEU(tokenize=tokenize_of(references), force=True)
+    return float(metric.corpus_score(list(outputs), [list(references)]).score)
+
+
+def tokenize_of(references: Sequence[str]) -> str:
+    """How sacreBLEU should part these texts into words: 13a at spaces and punctuation; zh around every Chinese
+    character; char everywhere, for other scripts that put no space between words."""
+    letters = "".join(references)
+    unspaced = UNSPACED.findall(letters)
+    if len(unspaced) * 3 < sum(map(str.isalpha, letters)) or not unspaced:
+        return "13a"
+    return "zh" if all("\u3400" <= letter <= "\u9fff" or letter > "\uffff" for letter in unspaced) else "char"
 
 
 LENGTHS = (10, 20, 30)
@@ -33,9 +45,9 @@ LENGTHS = (10, 20, 30)
 
 @dataclass(frozen=True)
 class Variant:
-    """How text is compared: sacreBLEU's tokenizer for BLEU, and whether case counts."""
+    """How text is compared: sacreBLEU's tokenizer for BLEU (auto: see `tokenize_of`), and whether case counts."""
 
-    tokenize: str = "13a"
+    tokenize: str = "auto"
     lowercase: bool = False
 
 
@@ -65,10 +77,12 @@ class LengthScore:
     bleu: float
 
 
-def text_metrics(variant: Variant) -> dict[str, Any]:
+def text_metrics(variant: Variant, references: Sequence[str]) -> dict[str, Any]:
     """sacreBLEU's metrics by name, set up as asked for."""
     from sacrebleu.metrics import BLEU, CHRF, TER
 
+    if variant.tokenize == "auto":
+        variant = replace(variant, tokenize=tokenize_of(references))
     known = BLEU.TOKENIZERS
     if variant.tokenize not in known:
         raise UserError(f"tokenize = {variant.tokenize!r}: unknown to sacreBLEU{nearest(variant.tokenize, known)}")
@@ -92,20 +106,29 @@ def text_scores(
     return scores, signatures
 
 
-def sentence_bleu(output: str, reference: str) -> float:
-    """BLEU of one sentence, smoothed, for lists of the worst and the best."""
+def sentence_bleu(outputs: Sequence[str], references: Sequence[str], variant: Variant | None = None) -> list[float]:
+    """BLEU of each sentence, smoothed, for lists of the worst and the best."""
     from sacrebleu.metrics import BLEU
 
-    return float(BLEU(effective_order=True).sentence_score(output, [reference]).score)
+    variant = variant or Variant()
+    tokenize = tokenize_of(references) if variant.tokenize == "auto" else variant.tokenize
+    metric = BLEU(tokenize=tokenize, lowercase=variant.lowercase, effective_order=True)
+    return [
+        float(metric.sentence_score(output, [reference]).score)
+        for output, reference in zip(outputs, references, strict=True)
+    ]
 
 
 def evaluate(
     translator: Translator, pairs: Sequence[Pair], options: SearchConfig, variant: Variant | None = None
 ) -> tuple[Scores, list[Translation]]:
     """Translate the pairs' sources and compare with their targets; where pairs carry an alignment, score that too."""
-    metrics = text_metrics(variant or Variant())  # first of all: a wrong name should not cost a translation
+    if not pairs:
+        raise UserError("pairs = []: there is nothing to score")
+    references = [pair.target for pair in pairs]
+    metrics = text_metrics(variant or Variant(), references)  # first: a wrong name should not cost a translation
     results = list(translator.translate([pair.source for pair in pairs], options))
-    outputs, references = [result.text for result in results], [pair.target for pair in pairs]
+    outputs = [result.text for result in results]
     texts, signatures = text_scores(outputs, references, metrics)
     forced = forced_scores(translator, pairs)
     equal = sum(output == reference for output, reference in zip(outputs, references, strict=True))
@@ -127,7 +150,7 @@ def evaluate(
 def scores_by_length(pairs: Sequence[Pair], outputs: Sequence[str], metric: Any) -> dict[str, LengthScore]:
     """BLEU of the sentences with 1-10, 11-20, 21-30 and more words in the source."""
     found: dict[str, LengthScore] = {}
-    lengths = [len(pair.source.split()) for pair in pairs]
+    lengths = [len(UNSPACED.sub(" x ", pair.source).split()) for pair in pairs]
     for low, high in pairwise((0, *LENGTHS, 10**9)):
         chosen = [place for place, length in enumerate(lengths) if low < length <= high]
         if chosen:

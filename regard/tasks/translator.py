@@ -17,8 +17,10 @@ import torch
 
 from regard.config import SearchConfig
 from regard.data.batching import plan
+from regard.data.readers import one_line
 from regard.data.tokenizers import Tokenizer
 from regard.decoding import Limits, search
+from regard.errors import UserError
 from regard.models.base import EncoderDecoder
 from regard.nn.record import AttentionRecord, Axis, Recording, records
 from regard.tasks.marks import Marks
@@ -115,7 +117,9 @@ class Translator:
     def _window(
         self, window: list[tuple[int, str]], options: SearchConfig, wishes: list[list[int]], ask: str | None
     ) -> list[Translation]:
-        texts = [text.strip() for _, text in window]
+        texts = [one_line(text) for _, text in window]
+        if wishes and len(wishes) != len(window):
+            raise UserError(f"prefixes: {len(wishes)} beside {len(window)} texts; give one for each")
         marks, opening = self.marks, len(self.marks.opening)
         read = self.encode(texts, ask)
         ids = [row[: self.reads] for row in read]
@@ -128,7 +132,8 @@ class Translator:
                 begin=marks.start,
                 end=marks.end,
                 lengths=[
-                    opening + min(options.max_length or 10 + 2 * len(ids[place]), self.writes) for place in places
+                    opening + self._limit(len(ids[place]), len(wishes[place]) if wishes else 0, options)
+                    for place in places
                 ],
                 never=marks.never,
                 prefixes=[wishes[place] for place in places] if wishes else (),
@@ -146,6 +151,15 @@ class Translator:
                 ]  # fmt: skip
                 done[place] = replace(found[0], others=found[1:])
         return [done[place] for place in range(len(window))]
+
+    def _limit(self, read: int, prefix: int, options: SearchConfig) -> int:
+        """The most tokens of an output: twice those of the source and some, and what is asked for in any case."""
+        least = max(options.min_length, prefix) + 1  # with the end mark
+        limit = min(options.max_length or max(10 + 2 * read, least, prefix + 10 if prefix else 0), self.writes)
+        if limit < prefix or limit < options.min_length:
+            what = f"a prefix of {prefix} tokens" if limit < prefix else f"min_length = {options.min_length}"
+            raise UserError(f"max_length = {limit}: is less than {what}")
+        return limit
 
     @torch.inference_mode()
     def replay(

@@ -174,7 +174,10 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], about: dict[str, str
     flat = {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}
     try:
         with atomic(path) as temporary:
+            temporary.touch()
+            mode = temporary.stat().st_mode  # the library would leave it to its owner alone
             save_file(flat, temporary, about)
+            temporary.chmod(mode)
     except (OSError, SafetensorError) as error:
         full = getattr(error, "errno", None) == errno.ENOSPC or "No space left" in str(error)
         reason = "the disk is full" if full else str(error)

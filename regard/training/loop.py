@@ -209,7 +209,9 @@ class Trainer:
         return warnings
 
     def reopen(self) -> None:
-        """A finished run that was given more steps goes on."""
+        """A finished run that was given more steps goes on; its scores are no longer those of its weights."""
+        if self.ranks.first:
+            self.folder.scores.unlink(missing_ok=True)
         self.progress = replace(self.progress, done=False, waited=0)
 
     def _epoch(self, epoch: int) -> list[NDArray[np.int64]]:

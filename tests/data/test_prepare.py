@@ -321,3 +321,22 @@ def test_progress_is_told(tmp_path: Path) -> None:
     assert starts == [("reading", None), ("learning the vocabulary", 4750), ("encoding", 2500)]
     assert calls.count(("finish",)) == 3
     assert ("advance", 1000) in calls
+
+
+def test_held_out_sources_that_are_trained_on_are_counted(tmp_path: Path) -> None:
+    path, test = corpus(tmp_path / "a.tsv", 200), tmp_path / "test.tsv"
+    test.write_text("sentence 7 of all\tx\nsentence 7 of all\ty\nanother\tz\n", encoding="utf8")
+    made = prepare(Files([path], test=[test]), cache=tmp_path / "cache", valid_count=20, **SMALL)
+    if any(pair.source == "sentence 7 of all" for pair in made.valid_pairs):
+        pytest.skip("held out by chance")
+    assert "warning: 2 of the 3 test sources are trained on too" in made.summary
+
+
+def test_sources_that_are_one_to_the_tokenizer_stay_together(tmp_path: Path) -> None:
+    """Composed and decomposed letters, and with `lowercase` capitals too."""
+    rows = [f"caf\u00e9  {n}\tx\ncafe\u0301 {n}\ty\nCAF\u00c9 {n}\tz\n" for n in range(300)]
+    (tmp_path / "a.tsv").write_text("".join(rows), encoding="utf8")
+    made = prepare(Files([tmp_path / "a.tsv"]), cache=tmp_path / "cache", lowercase=True, **SMALL)
+    held = {pair.source.split()[-1] for pair in made.valid_pairs}
+    assert held
+    assert not held & {source.split()[-1] for source, _ in texts(made, "train")}

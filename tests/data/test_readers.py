@@ -134,7 +134,7 @@ def test_quoted_line_breaks_count_as_lines(tmp_path: Path) -> None:
     path.write_text('en,fr\n"one\ntwo",deux\n,x\nthree,trois\n')
     bad = BadLines()
     located = list(read_located([path], bad=bad))
-    assert located == [(Pair("one\ntwo", "deux"), (str(path), 2)), (Pair("three", "trois"), (str(path), 5))]
+    assert located == [(Pair("one two", "deux"), (str(path), 2)), (Pair("three", "trois"), (str(path), 5))]
     assert bad.examples == {"empty": [Location(str(path), 4)]}
 
 
@@ -148,7 +148,7 @@ def test_columns_by_name_and_by_number(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_text("id\tfr\ten\n1\tVa !\tGo.\n")
     assert list(read_pairs([path], columns=["en", "fr"])) == [Pair("Go.", "Va !")]
-    assert list(read_pairs([path], columns=["2", "1"])) == [Pair("en", "fr"), Pair("Go.", "Va !")]  # no header assumed
+    assert list(read_pairs([path], columns=["2", "1"])) == [Pair("Go.", "Va !")]  # a header is one all the same
     path = tmp_path / "a.jsonl"
     path.write_text('{"translation": {"de": "Geh", "en": "Go", "fr": "Va"}}\n')
     assert list(read_pairs([path], columns=["fr", "de"])) == [Pair("Va", "Geh")]
@@ -318,7 +318,7 @@ def test_names_of_a_tsv_are_no_pair(tmp_path: Path, header: str) -> None:
 def test_numbered_lines_are_not_taken_for_sources(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_text("1\tthe cat\tle chat\n2\tthe dog\tle chien\n", encoding="utf8")
-    with pytest.raises(UserError, match=r"3 columns without names.*--columns 1,2"):
+    with pytest.raises(UserError, match=r"3 columns without known names.*--columns 1,2"):
         list(read_pairs([path]))
     assert list(read_pairs([path], columns=["1", "2"]))[1] == Pair("the dog", "le chien")
 
@@ -329,3 +329,45 @@ def test_a_csv_row_with_too_many_cells_is_a_bad_line(tmp_path: Path) -> None:
     bad = BadLines()
     assert list(read_pairs([path], bad=bad)) == [Pair("Hello, you", "Bonjour, toi")]
     assert bad.total == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", ",english,french\n0,Hello.,Bonjour.\n1,Bye.,Salut.\n"),  # as pandas writes it
+        ("a.tsv", "\tenglish\tfrench\n0\tHello.\tBonjour.\n"),
+        ("a.tsv", "nr\tenglish\tfrench\n17\tHello.\tBonjour.\n"),
+        ("a.csv", "17,Hello.,Bonjour.\n18,Bye.,Salut.\n"),
+    ],
+)
+def test_the_number_of_a_row_is_no_source(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf8")
+    with pytest.raises(UserError, match="choose the source and the target, for example --columns 1,2"):
+        list(read_pairs([tmp_path / name]))
+    assert list(read_pairs([tmp_path / name], columns=["1", "2"]))[-1].source in ("Hello.", "Bye.")
+
+
+def test_a_semicolon_may_divide_what_has_commas_in_it(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("Hello, you;Bonjour, toi\nBye;Salut\nSo, so, so;La la\n", encoding="utf8")
+    assert next(read_pairs([tmp_path / "a.csv"])) == Pair("Hello, you", "Bonjour, toi")
+    (tmp_path / "a.csv").write_text("He; she,Lui; elle\nBye,Salut\n", encoding="utf8")
+    assert next(read_pairs([tmp_path / "a.csv"])) == Pair("He; she", "Lui; elle")
+
+
+def test_a_pair_is_a_line_on_either_side(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"en": "one\\n two\\u2028x", "fr": "un\\r\\ndeux"}\n', encoding="utf8")
+    assert list(read_pairs([tmp_path / "a.jsonl"])) == [Pair("one two x", "un deux")]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "columns"),
+    [
+        ("a.csv", "source,target,alignment\na b,c d,0-0 1-1\n", None),
+        ("a.tsv", "source\ttarget\talignment\na b\tc d\t0-0 1-1\n", ["source", "target"]),
+        ("a.tsv", "a b\tc d\t0-0 1-1\n", ["0", "1"]),
+        ("a.csv", "a b,c d,0-0 1-1\n", None),
+    ],
+)
+def test_alignments_stand_in_the_third_column(tmp_path: Path, name: str, text: str, columns: list[str] | None) -> None:
+    (tmp_path / name).write_text(text, encoding="utf8")
+    assert list(read_pairs([tmp_path / name], columns=columns)) == [Pair("a b", "c d", ((0, 0), (1, 1)))]

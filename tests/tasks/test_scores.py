@@ -8,6 +8,7 @@ from conftest import VARIANTS
 from regard.config import SearchConfig
 from regard.data.pairs import Pair
 from regard.data.tokenizers import Tokenizer
+from regard.errors import UserError
 from regard.models import build, parse_model
 from regard.nn.record import AttentionRecord, Axis, Heads, Recording
 from regard.tasks.alignment import alignment_errors, links
@@ -17,8 +18,10 @@ from regard.tasks.translation_scores import (
     evaluate,
     forced_scores,
     scores_by_length,
+    sentence_bleu,
     text_metrics,
     text_scores,
+    tokenize_of,
 )
 from regard.tasks.translator import Translator
 
@@ -36,8 +39,8 @@ def test_bleu_is_sacrebleus_and_its_variants_differ() -> None:
     assert bleu(["the cat sleeps ."], ["the cat sleeps ."]) == pytest.approx(100)
     assert bleu(["a", "b"], ["c", "d"]) == 0
     outputs, references = ["The Cat sleeps here."], ["the cat sleeps here."]
-    cased, signature = text_scores(outputs, references, text_metrics(Variant()))
-    uncased, other = text_scores(outputs, references, text_metrics(Variant(lowercase=True)))
+    cased, signature = text_scores(outputs, references, text_metrics(Variant(), references))
+    uncased, other = text_scores(outputs, references, text_metrics(Variant(lowercase=True), references))
     assert cased["bleu"] < uncased["bleu"] == pytest.approx(100)
     assert "case:mixed" in signature["bleu"]
     assert "case:lc" in other["bleu"]
@@ -84,7 +87,7 @@ def test_forced_scores_are_those_of_the_log_probabilities(translator: Translator
 def test_scores_by_length_part_the_sentences() -> None:
     pairs = [Pair("w " * words, f"the cat number {words} sleeps") for words in (1, 10, 11, 20, 21, 45)]
     outputs = [pair.target if len(pair.source.split()) <= 20 else "no" for pair in pairs]
-    found = scores_by_length(pairs, outputs, text_metrics(Variant())["bleu"])
+    found = scores_by_length(pairs, outputs, text_metrics(Variant(), [])["bleu"])
     assert {name: part.pairs for name, part in found.items()} == {"1-10": 2, "11-20": 2, "21-30": 1, "over 30": 1}
     assert [round(part.bleu) for part in found.values()] == [100, 100, 0, 0]
 
@@ -96,3 +99,35 @@ def test_evaluate_counts_what_is_exact(translator: Translator) -> None:
     assert scores.exact == 100
     assert scores.sentences == len(results) == len(TEXTS)
     assert scores.aer == {}
+
+
+@pytest.mark.parametrize(
+    ("reference", "expected"),
+    [
+        ("The cat sleeps.", "13a"),
+        ("Кошка спит.", "13a"),
+        ("고양이가 잔다.", "13a"),
+        ("我今天去学校了。", "zh"),
+        ("私は今日学校に行きました。", "char"),
+        ("แมวกำลังนอนหลับ", "char"),
+        ("He said 你好 to all of them.", "13a"),
+        ("", "13a"),
+    ],
+)
+def test_texts_are_parted_as_their_script_is(reference: str, expected: str) -> None:
+    assert tokenize_of([reference]) == expected
+    if expected != "13a":
+        half = reference[: len(reference) // 2 + 2]
+        assert 0 < bleu([half + "?"] * 3, [reference] * 3) < 100, "what is half right is not nothing"
+        assert 0 < sentence_bleu([half], [reference])[0] < 100
+
+
+def test_the_pairs_that_are_too_long_do_not_cost_the_others_their_alignment(translator: Translator) -> None:
+    short = Pair("the cat", "the cat", ((0, 0), (1, 1)))
+    long = Pair("cat " * 3000, "cat", ((0, 0),))
+    assert alignment_errors(translator, [short, long]) == alignment_errors(translator, [short])
+
+
+def test_nothing_cannot_be_scored(translator: Translator) -> None:
+    with pytest.raises(UserError, match=r"pairs = \[\]"):
+        evaluate(translator, [], SearchConfig())

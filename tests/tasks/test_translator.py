@@ -121,3 +121,32 @@ def test_a_decoder_shows_source_and_target_as_one() -> None:
         np.testing.assert_allclose(heads.weights.sum(axis=-1), 1, atol=1e-5)
         assert not np.triu(heads.mean(), 1).any()
         np.testing.assert_allclose(shared["decoder.1.self"].weights, heads.weights, atol=1e-5)
+
+
+def test_what_is_asked_for_is_not_cut_off(translator: Translator) -> None:
+    """By the length that outputs have where nothing is asked for: 10 + twice the source's."""
+    (found,) = translator.translate(["w2"], SearchConfig(method="greedy", min_length=25))
+    assert len(found.target_ids) >= 25
+    prefix = " ".join(["w1"] * 20)
+    (found,) = translator.translate(["w2"], SearchConfig(beam=2), [prefix])
+    assert found.text.startswith(prefix)
+    with pytest.raises(UserError, match="max_length = 3: is less than a prefix of 20 tokens"):
+        list(translator.translate(["w2"], SearchConfig(max_length=3), [prefix]))
+
+
+def test_prefixes_are_as_many_as_texts(translator: Translator) -> None:
+    with pytest.raises(UserError, match="prefixes: 1 beside 2 texts"):
+        list(translator.translate(["w1", "w2"], SearchConfig(), ["w1"]))
+
+
+def test_a_text_with_line_breaks_is_one(translator: Translator) -> None:
+    (found,) = translator.translate(["w1\nw2"], SearchConfig())
+    assert found.source == "w1 w2"
+
+
+def test_heads_that_are_not_there_are_said(translator: Translator) -> None:
+    (found,) = translator.translate(["w1 w2"], SearchConfig())
+    if not found.attention.sites:
+        pytest.skip("a model without attention")
+    with pytest.raises(UserError, match=r"heads = \[99\]: .* has heads 0 to"):
+        found.look(Recording(heads=[99]))
