@@ -145,10 +145,10 @@ def _tsv(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterator[R
 
 def _links_at(header: Sequence[str] | None, first: int, second: int) -> int | None:
     """The column of alignments: by its name; without names the third, unless it is one of the sides."""
-    plain = [name.strip().lower() for name in header or ()]
-    if "alignment" in plain:
-        return plain.index("alignment")
-    return 2 if 2 not in (first, second) else None
+    if header is None:
+        return 2 if 2 not in (first, second) else None
+    plain = [name.strip().lower() for name in header]
+    return plain.index("alignment") if "alignment" in plain else None
 
 
 def _check_pairs(cells: list[str], path: Path, number: int) -> None:
@@ -167,26 +167,27 @@ def _check_pairs(cells: list[str], path: Path, number: int) -> None:
 def _csv(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterator[Row]:
     chosen: tuple[int, int] | None = None
     links: int | None = None
-    width = 0
+    header, width = False, 0
     for number, (cells, where) in enumerate(csv_cells(path), 1):
         if chosen is None:
-            header = _has_header(cells)
-            if header or (columns is not None and not all(column.isdecimal() for column in columns)):
-                chosen, width = _choose(cells, columns, path), len(cells)
-                links = _links_at(cells, *chosen)
+            width = len(cells)
+            header = _has_header(cells) or (columns is not None and not all(one.isdecimal() for one in columns))
+            if header:
+                chosen = _choose(cells, columns, path)
+            else:
+                chosen = (0, 1) if columns is None else (int(columns[0]), int(columns[1]))
+            links = _links_at(cells if header else None, *chosen)
+            if header:
                 continue
-            chosen = (0, 1) if columns is None else (int(columns[0]), int(columns[1]))
-            links = _links_at(None, *chosen)
-        if number <= 2 and columns is None and not width:
+        if number <= 2 and columns is None and not header:
             _check_pairs(cells, path, number)
-        width = width or (len(cells) if number > 1 else 0)
         bad.read += 1
         text = ",".join(cells)
         if not text.strip(" ,"):
             bad.add("empty", where, text)
         elif no_text(text):
             bad.add("encoding", where, text)
-        elif len(cells) <= max(chosen) or (columns is None and width and any(cells[width:])):
+        elif len(cells) <= max(chosen) or (columns is None and any(cells[width:])):
             bad.add("columns", where, text)
         else:
             third = cells[links] if links is not None and len(cells) > links else None
