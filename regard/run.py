@@ -238,7 +238,9 @@ class Run:
             return self.held_out()
         if translates:
             apart = [[file] for file in files] if all(format_of(Path(file)) != "text" for file in files) else [files]
-            return {Path(few[0]).name: self.read(few, columns, bad, max_bad_share) for few in apart}
+            names = [Path(few[0]).name for few in apart]
+            names = names if len(set(names)) == len(names) else [few[0] for few in apart]
+            return dict(zip(names, [self.read(few, columns, bad, max_bad_share) for few in apart], strict=True))
         data = self.config.data.model_copy(update={"columns": columns} if columns else {})
         examples = predictor.read(files, data, bad)
         bad.check(data.max_bad_share if max_bad_share is None else max_bad_share, "max_bad_share")
