@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from regard.errors import UserError, listed
 
-_IN_LAYER = re.compile(r"\.\d+\.")
+_IN_LAYER = re.compile(r"(?!head\.).*\.\d+\.")
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -113,7 +113,7 @@ def begin_with(model: nn.Module, tensors: Mapping[str, Tensor], source: str) -> 
     """
     own = dict(model.named_parameters())
     for name, weight in own.items():
-        if _IN_LAYER.search(name) and name in tensors and tensors[name].shape != weight.shape:
+        if _IN_LAYER.match(name) and name in tensors and tensors[name].shape != weight.shape:
             shapes = f"{tuple(tensors[name].shape)}, and not {tuple(weight.shape)}"
             raise UserError(f"{source}: is of another shape: {name} is {shapes} (leave model.* settings out)")
     fitting = [name for name, weight in own.items() if name in tensors and tensors[name].shape == weight.shape]
