@@ -57,6 +57,9 @@ def test_a_run_learns_and_continues(run: Path) -> None:
     assert opened.scores["valid"]["loss"] < 1.0
     (found,) = opened.generate("the cat sat on the", SearchConfig(method="greedy", max_length=30))
     assert "sat on the" in found.text
+    assert "".join(opened.write("the cat sat on the", method="greedy", max_length=30)) == found.text
+    near, far = (opened.score(stride=stride)["valid"]["loss"] for stride in (1, None))
+    assert near <= far + 0.05
     opened = Run.load(run, weights="int8")
     assert "sat on the" in opened.generate("the cat sat on the", SearchConfig(method="greedy", max_length=30))[0].text
 

@@ -1,16 +1,24 @@
 """Translations come in order, belong to their source, and show the attention of the finished output."""
 
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from conftest import small_model
 
 from regard.config import SearchConfig
+from regard.data.prepare import Silent
 from regard.data.tokenizers import Tokenizer
 from regard.errors import UserError
 from regard.nn.record import Recording
+from regard.tasks import task_named
 from regard.tasks import translator as module
 from regard.tasks.translator import Translator
+from regard.training.distributed import join
+from regard.training.start import settle
 
 WORDS = [f"w{n}" for n in range(19)]
 
@@ -150,3 +158,21 @@ def test_heads_that_are_not_there_are_said(translator: Translator) -> None:
         pytest.skip("a model without attention")
     with pytest.raises(UserError, match=r"heads = \[99\]: .* has heads 0 to"):
         found.look(Recording(heads=[99]))
+
+
+def test_validation_translates_from_all_parts_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which may be sorted: the first sentences would be the short ones."""
+    rows = [" ".join(["w1"] * (1 + number // 40)) for number in range(200)]
+    (tmp_path / "a.tsv").write_text("".join(f"{row} w{n}\t{row}\n" for n, row in enumerate(rows)), encoding="utf8")
+    settings = {"data.valid": [str(tmp_path / "a.tsv")], "train.validate_sentences": 5, "tokenizer.vocabulary": 400}
+    config, _ = settle("translate", [str(tmp_path / "a.tsv")], "transformer-micro", None, settings)
+    task = task_named("translate").prepare(config, tmp_path / "cache", Silent())
+    seen: list[str] = []
+
+    def noted(self: Translator, texts: list[str], options: SearchConfig) -> list[Any]:
+        seen.extend(texts)
+        return [SimpleNamespace(text="") for _ in texts]
+
+    monkeypatch.setattr(Translator, "translate", noted)
+    task.validate(task.build(config, task.vocabulary, task.facts).eval(), join("cpu"))
+    assert [len(text.split()) for text in seen] == [2, 3, 4, 5, 6]
