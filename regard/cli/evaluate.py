@@ -69,17 +69,10 @@ def evaluate(
 
     opened = Run.load(run, device, "int8" if int8 else "float32")
     predictor, translates = opened.predictor, opened.config.task == "translate"
+    writing = {"--beam": beam, "--length-penalty": length_penalty, "--ask": ask}
     for able, whose, options in (
         (translates, "translators", {"--tokenize": tokenize, "--lowercase": lowercase, "--by-length": by_length}),
-        (
-            translates or isinstance(predictor, Summarizer),
-            "models that write",
-            {
-                "--beam": beam,
-                "--length-penalty": length_penalty,
-                "--ask": ask,
-            },
-        ),
+        (translates or isinstance(predictor, Summarizer), "models that write", writing),
         (isinstance(predictor, Generator), "language models", {"--stride": stride}),
         (isinstance(predictor, ImageClassifier), "models of images", {"--worst": worst}),
     ):

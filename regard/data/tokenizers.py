@@ -18,6 +18,7 @@ import tokenizers
 from tokenizers import decoders, models, normalizers, trainers
 
 from regard.data.special import THEIR_ROLES, Special
+from regard.data.tables import no_text
 from regard.data.words import SPACE, splitter
 from regard.errors import UserError, nearest
 
@@ -30,7 +31,6 @@ UNSPACED = re.compile(  # Thai, Lao, Tibetan, Myanmar, Khmer, kana, Han: scripts
     "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
     "\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
 )
-_HALF = re.compile("[\ud800-\udfff]")
 
 
 class Tokenizer:
@@ -210,7 +210,7 @@ def encoded(inner: tokenizers.Tokenizer, texts: Sequence[str]) -> list[Any]:
     try:
         return list(inner.encode_batch_fast(list(texts), add_special_tokens=False))
     except TypeError:  # half of a character, or what was no UTF-8 on the command line
-        wrong = next((one for one in texts if not one.isascii() and _HALF.search(one)), None)
+        wrong = next(filter(no_text, texts), None)
         if wrong is None:
             raise
         raise UserError(f"{wrong[:60]!r}: is not UTF-8 text; another encoding? iconv -f LATIN1 -t UTF-8") from None
