@@ -146,8 +146,8 @@ class Task(ABC):
         """A trained model to learn from, by its path."""
         return None
 
-    def taught(self, saved: Saved, model: nn.Module) -> Mapping[str, Tensor]:
-        """Learn from that model from now on; the weights of it to begin with."""
+    def taught(self, saved: Saved, model: nn.Module, progress: Progress) -> Mapping[str, Tensor]:
+        """Learn from that model from now on; the weights of it to begin with, if any."""
         raise NotImplementedError
 
     @classmethod

@@ -1,6 +1,7 @@
 """Classification: a text, or a pair of texts, in; a class with its probability out. Or a number: regression.
 
-loss    cross-entropy of the class, weighted by class if asked for; squared error of a number
+loss    cross-entropy of the class, weighted by class if asked for; squared error of a number;
+        with a teacher the mean of that and of the same towards what the teacher expects
 score   accuracy (or F1, Matthews); Pearson's and Spearman's correlation of numbers
 """
 
@@ -24,12 +25,14 @@ from regard.config import Config, DataConfig, Settings
 from regard.data.badlines import BadLines, Location
 from regard.data.examples import Examples
 from regard.data.labelled import Labelled, read_labelled
+from regard.data.prepare import Progress
 from regard.errors import UserError, listed, nearest
+from regard.nn.loss import soft_loss
 from regard.nn.record import AttentionRecord
 from regard.tasks.class_scores import best_threshold, class_scores, number_scores
 from regard.tasks.encoder import EncoderBatch, EncoderPredictor, EncoderTask, Predicted, encoder_config, unlearnt
 from regard.tasks.reading import pad_inputs
-from regard.tasks.saved import Facts
+from regard.tasks.saved import Facts, Saved
 
 
 class ClassifyOptions(Settings):
@@ -37,6 +40,13 @@ class ClassifyOptions(Settings):
     class_weights: Literal["none", "balanced"] | dict[str, Annotated[float, Field(ge=0)]] = "none"  # or by class
     threshold: Literal["half", "tuned"] = "half"  # of two classes, when the second is said: tuned by validation
     metric: Literal["accuracy", "macro_f1", "matthews", "pearson", "spearman"] | None = None
+    teacher: str | None = None  # a run or a published folder that knows these classes, to learn from too
+
+
+TEMPERATURE = 2.0
+"""How much a teacher's answers are softened, as for DistilBERT's fine-tuning with a teacher (Sanh 2019, section 4)."""
+ASKED_AT_ONCE = 4096
+"""Examples between two signs of progress while a teacher is asked."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +155,38 @@ class Classify(EncoderTask[Labelled]):
     Options = ClassifyOptions
     head = "sequence"
     kind = Classifier
+    _expected: Tensor | None = None  # (examples, classes), what the teacher says: logits, or the number itself
+
+    @property
+    def options(self) -> ClassifyOptions:
+        assert isinstance(self.config.options, ClassifyOptions), "the task's own options"
+        return self.config.options
+
+    @property
+    def teacher(self) -> str | None:
+        return self.options.teacher
+
+    def taught(self, saved: Saved, model: nn.Module, progress: Progress) -> Mapping[str, Tensor]:
+        """The teacher is asked about every training text once, before the training: it may have any tokenizer, and a
+        step costs no more than without it."""
+        if saved.config.task != "classify":
+            raise UserError(f"options.teacher = {self.teacher}: does not classify (train it by: regard train classify)")
+        teacher, labels = Classifier.of(saved, model.eval()), self.facts["labels"]
+        if sorted(teacher.labels) != sorted(labels):
+            knows = f"has {listed(teacher.labels) or 'numbers'}, the training texts {listed(labels) or 'numbers'}"
+            raise UserError(f"options.teacher = {self.teacher}: must know the same classes; it {knows}")
+        train, expected = self.examples.train, []
+        progress.start("asking the teacher", len(train))
+        for begin in range(0, len(train), ASKED_AT_ONCE):
+            said = teacher.answers(train[begin : begin + ASKED_AT_ONCE])
+            expected += [
+                [one.probabilities[label] for label in labels] if one.number is None else [one.number] for one in said
+            ]
+            progress.advance(len(said))
+        progress.finish()
+        found = torch.tensor(expected)
+        self._expected = found if self.facts["numbers"] else found.clamp(min=1e-12).log()
+        return {}
 
     @classmethod
     def read(cls, files: Sequence[str], data: DataConfig, bad: BadLines) -> Iterator[tuple[Labelled, Location]]:
@@ -192,16 +234,14 @@ class Classify(EncoderTask[Labelled]):
 
     def settled(self, model: nn.Module) -> Facts:
         """If asked for, with the threshold between two classes that gives the best score on the validation texts."""
-        options = self.config.options
-        assert isinstance(options, ClassifyOptions), "the task's own options"
-        if options.threshold == "half":
+        if self.options.threshold == "half":
             return self.facts
         classifier = self.predicting(model)
         assert isinstance(classifier, Classifier), "the predictor of this task"
         examples, labels = self.examples.valid, self.facts["labels"]
         seconds = np.array([one.probabilities[labels[1]] for one in classifier.answers(examples)])
         truth = np.array([example.label == labels[1] for example in examples])
-        threshold = best_threshold(truth, seconds, options.metric or "accuracy")
+        threshold = best_threshold(truth, seconds, self.options.metric or "accuracy")
         self._facts = {**self.facts, "threshold": threshold}
         return self._facts
 
@@ -237,9 +277,8 @@ class Classify(EncoderTask[Labelled]):
     @cached_property
     def class_weights(self) -> Tensor:
         """Balanced: rare classes weigh more, so that each class has the same weight in all. Or by name, else 1."""
-        assert isinstance(self.config.options, ClassifyOptions), "the task's own options"
         counts = np.bincount([int(row.target) for row in self.rows], minlength=self.classes(self.facts))
-        if (given := self.config.options.class_weights) == "none":
+        if (given := self.options.class_weights) == "none":
             return torch.ones(len(counts))
         if isinstance(given, dict):
             return torch.tensor([given.get(label, 1.0) for label in self.facts["labels"]])
@@ -249,14 +288,23 @@ class Classify(EncoderTask[Labelled]):
         chosen = [self.rows[row] for row in rows]
         inputs = pad_inputs([row.encoding for row in chosen], encoder_config(self.config))
         kind = torch.float32 if self.facts["numbers"] else torch.long
-        return EncoderBatch(inputs, torch.tensor([row.target for row in chosen], dtype=kind), len(chosen))
+        target = torch.tensor([row.target for row in chosen], dtype=kind)
+        return EncoderBatch(inputs, target, len(chosen), None if self._expected is None else self._expected[rows])
 
     def loss(self, model: nn.Module, batch: EncoderBatch) -> Tensor:
         logits = model(batch.inputs.ids, batch.inputs.segments)
+        true = self._loss(logits, batch.target)
+        if batch.expected is None:
+            return true
         if self.facts["numbers"]:
-            return F.mse_loss(logits[:, 0], batch.target, reduction="sum")
+            return (true + F.mse_loss(logits, batch.expected, reduction="sum")) / 2
+        return (true + soft_loss(logits, batch.expected, TEMPERATURE)) / 2
+
+    def _loss(self, logits: Tensor, target: Tensor) -> Tensor:
+        if self.facts["numbers"]:
+            return F.mse_loss(logits[:, 0], target, reduction="sum")
         smoothing, weights = self.config.train.label_smoothing, self.class_weights.to(logits.device)
-        return F.cross_entropy(logits, batch.target, weights, reduction="sum", label_smoothing=smoothing)
+        return F.cross_entropy(logits, target, weights, reduction="sum", label_smoothing=smoothing)
 
 
 def _is_number(label: str) -> bool:

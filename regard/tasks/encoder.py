@@ -57,9 +57,11 @@ class EncoderBatch:
     inputs: Inputs
     target: Tensor
     tokens: int  # what the loss is divided by
+    expected: Tensor | None = None  # what a teacher says, if there is one
 
     def to(self, device: torch.device) -> EncoderBatch:
-        return replace(self, inputs=self.inputs.to(device), target=self.target.to(device))
+        expected = None if self.expected is None else self.expected.to(device)
+        return replace(self, inputs=self.inputs.to(device), target=self.target.to(device), expected=expected)
 
 
 @dataclass(frozen=True)

@@ -155,7 +155,7 @@ class Masked(Task):
     def teacher(self) -> str | None:
         return self.options.teacher
 
-    def taught(self, saved: Saved, model: nn.Module) -> Mapping[str, Tensor]:
+    def taught(self, saved: Saved, model: nn.Module, progress: Progress) -> Mapping[str, Tensor]:
         self._teacher = Teacher.for_student(model, str(saved.path), encoder_config(self.config), self.vocabulary)
         return student_weights(saved.all_weights)
 

@@ -252,8 +252,8 @@ def _fit(config: Config, task: Task, folder: RunFolder, ranks: Ranks, display: D
             display.note(note)
     if task.teacher is not None:
         saved = open_saved(Path(task.teacher))
-        first = task.taught(saved, trained_model(saved).to(ranks.device))
-        if not folder.checkpoints():
+        first = task.taught(saved, trained_model(saved).to(ranks.device), display)
+        if first and not folder.checkpoints():
             for note in begin_with(model, first, task.teacher):
                 display.note(note)
     model = model.to(ranks.device)

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import regard
 from regard.cli import app
+from regard.data.prepare import Silent
 from regard.errors import UserError
 from regard.hub.published import export
 from regard.tasks.masked import Masked
@@ -189,7 +190,7 @@ def test_the_loss_of_a_student_is_least_for_its_teacher_itself(run: regard.Run, 
     student = Masked.open(task.config.model_copy(update={"options": options}), task.folder)
     saved = open_saved(run.folder.path)
     teacher = trained_model(saved)
-    student.taught(saved, teacher)
+    student.taught(saved, teacher, Silent())
     batch = student.batch([0, 1, 2, 3], 1)
     same = student.loss(teacher, batch)
     torch.manual_seed(0)
