@@ -47,23 +47,21 @@ class _ProjectedLoss(torch.autograd.Function):
         uniform, weight_sum, hidden_sum = smoothing / len(weight), weight.float().sum(dim=0), hidden.float().sum(dim=0)
         for rows in range(0, len(hidden), CHUNK):
             part, answer = hidden[rows : rows + CHUNK], target[rows : rows + CHUNK, None]
-            logits = _linear(part, weight, bias, room[: len(part)]).float()  # (chunk, V)
+            logits = _linear(part, weight, bias, room[: len(part)])  # (chunk, V)
             chosen, peak = logits.gather(1, answer), logits.amax(dim=1, keepdim=True)
-            grad = logits.sub_(peak).exp_()  # in place: p times its total, and soon the gradient times it
-            total = grad.sum(dim=1, keepdim=True)
-            loss += (total.log() + peak - (1 - smoothing) * chosen).sum()
+            grad = torch.softmax(logits, dim=1, out=logits)  # in place: p, and soon the gradient
+            partition = peak.float() - grad.amax(dim=1, keepdim=True).log()  # Z = z - log p, of the likeliest
+            loss += (partition - (1 - smoothing) * chosen).sum()
             # d loss / d logits = p - (1-ε)·onehot - ε/V; what is the same in a whole row or column, after the products
-            grad = grad.scatter_add_(1, answer, (smoothing - 1) * total).to(part.dtype)
-            share = 1 / total
+            grad.scatter_add_(1, answer, grad.new_full(answer.shape, smoothing - 1))
             torch.mm(grad, weight, out=grad_hidden[rows : rows + CHUNK])
-            grad_hidden[rows : rows + CHUNK].mul_(share).sub_(uniform * weight_sum)
-            scaled = (part * share).to(part.dtype)
+            grad_hidden[rows : rows + CHUNK].sub_(uniform * weight_sum)
             if grad.dtype == torch.float32:
-                grad_weight.addmm_(grad.t(), scaled)
+                grad_weight.addmm_(grad.t(), part)
             else:
-                grad_weight += grad.t() @ scaled
+                grad_weight += grad.t() @ part
             if grad_bias is not None:
-                grad_bias += (grad.t() @ share.to(grad.dtype))[:, 0]
+                grad_bias += grad.sum(dim=0)
         # -(1-ε) log p(y) - ε mean log p = Z - (1-ε) z_y - ε mean z, and mean z = h · mean W + mean b
         loss -= uniform * (hidden_sum @ weight_sum)
         grad_weight -= uniform * hidden_sum
