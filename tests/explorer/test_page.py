@@ -334,6 +334,19 @@ def test_nothing_sticks_out(visit: Visit, width: int) -> None:
             page.fill("textarea", text)
             page.wait_for_timeout(150)
             assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, (view, text)
+        tab = page.evaluate("document.querySelector('nav [aria-current]').getBoundingClientRect().toJSON()")
+        assert 0 <= tab["left"] < tab["right"] <= width, f"the tab of {view} can be seen"
+
+
+def test_a_link_to_the_last_view_shows_its_tab(visit: Visit) -> None:
+    page = visit()
+    page.set_viewport_size({"width": 420, "height": 800})
+    page.goto(page.url.split("#")[0] + "#view=training")
+    page.reload()
+    page.wait_for_selector("nav [aria-current]")
+    page.wait_for_timeout(300)
+    tab = page.evaluate("document.querySelector('nav [aria-current]').getBoundingClientRect().toJSON()")
+    assert 0 <= tab["left"] < tab["right"] <= 420
 
 
 def test_night_is_the_same_page(visit: Visit) -> None:

@@ -186,6 +186,8 @@ function frame(app) {
     nav.replaceChildren(...available(app).map((key) => h("button", {
       class: "tab", "aria-current": body.dataset.view === key ? "page" : null, onclick: () => state.set({ view: key }),
     }, VIEWS[key].title)));
+    const current = nav.querySelector("[aria-current]"); // on a narrow screen the row is longer than the page
+    if (current) nav.scrollLeft = current.offsetLeft + current.offsetWidth - nav.offsetLeft - nav.clientWidth;
     const choice = app.runs.length > 1 ? h("select", { "aria-label": "Run", onchange: (event) => {
       const next = app.runs[Number(event.target.value)];
       const text = next.task === run.task ? state.get().text : next.examples[0] ?? ""; // another kind of input needs another example
