@@ -173,10 +173,14 @@ class Run:
             raise UserError(f"pooling = {pooling!r}: unknown{nearest(pooling, get_args(Pooling))}")
         if layers not in get_args(Features):
             raise UserError(f"layers = {layers!r}: unknown{nearest(layers, get_args(Features))}")
+        return self.reader.vectors(texts, cast(Pooling, pooling), cast(Features, layers))
+
+    @property
+    def reader(self) -> Reader:
+        """The encoder with its tokenizer."""
         if not isinstance(self.model, Headed):
             raise UserError(f"{self.folder.path}: a run of the task {self.config.task!r} has no vectors of texts")
-        reader = Reader(self.model, self.saved.tokenizer, self.config.data.max_length)
-        return reader.vectors(texts, cast(Pooling, pooling), cast(Features, layers))
+        return Reader(self.model, self.saved.tokenizer, self.config.data.max_length)
 
     @property
     def generator(self) -> Generator:

@@ -38,6 +38,9 @@ def embed(
     texts = [line.strip() for line in sources_of(files_of(given), given, columns, opened.config.data.columns, bad)]
     say_bad(bad)
     vectors = opened.embed(texts, pooling, layers)
+    if cut := opened.reader.cut(texts):
+        most = opened.reader.most
+        typer.echo(f"warning: {cut:,} texts are longer than {most} tokens; only their beginning was read", err=True)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit = vectors / np.maximum(lengths, 1e-12)
     if out is not None:

@@ -26,3 +26,8 @@ def export(
     typer.echo(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}")
     if saved.config.task == "classify" and (threshold := saved.facts.get("threshold")) not in (None, 0.5):
         typer.echo(f"The run's threshold, {threshold:g}, is not in it: the layout has no place for one.")
+    if getattr(saved.config.model, "outside_training", None) == "drawn":
+        typer.echo(
+            "Outside training, transformers reads the first block in place of random ones: about long texts it may "
+            "answer otherwise (so does a run trained with --set model.outside_training=first)."
+        )

@@ -27,20 +27,28 @@ def fill(
     """Fill the masks of texts."""
     from regard.cli.pictures import Picture
     from regard.run import Run
+    from regard.tasks.filler import Filler
 
     opened = Run.load(run, device)
     given = text or []
     files = files_of(given)
+    given_here = bool(given) and not files
     picture = Picture(attention, site, grid=grid, single=not files and len(given) == 1)
-    number = 0
+    filler, number, unmarked = opened.asked(Filler, "fill masks"), 0, 0
     for window in windows_of(files, given):
-        for found in opened.fill([one for one in window if one], top):
-            number += 1
-            if as_json:
-                typer.echo(json.dumps(found.row, ensure_ascii=False))
-            else:
-                typer.echo(found.text)
-                for guesses in found.masks:
-                    typer.echo("  " + "   ".join(f"{guess.word} {guess.probability:.3f}" for guess in guesses))
+        bare = [not given_here and not filler.has_mask(line) for line in window]
+        answers = iter(filler.fill([line for line, without in zip(window, bare, strict=True) if not without], top))
+        for line, without in zip(window, bare, strict=True):
+            if without:  # its row stays, so that row n is line n
+                unmarked += bool(line)
+                row = {"source": line, "text": line, "masks": []}
+                typer.echo(json.dumps(row, ensure_ascii=False) if as_json else line)
+                continue
+            found, number = next(answers), number + 1
+            typer.echo(json.dumps(found.row, ensure_ascii=False) if as_json else found.text)
+            for guesses in () if as_json else found.masks:
+                typer.echo("  " + "   ".join(f"{guess.word} {guess.probability:.3f}" for guess in guesses))
             if picture.wanted(number):
                 picture.draw(found.attention, number)
+    if unmarked:
+        typer.echo(f"warning: {unmarked:,} lines have no mask and stand as they were", err=True)

@@ -53,16 +53,12 @@ class Texts:
             if format_of(path) == "text":
                 yield pieces(line + "\n" for line in _decoded(path))
             else:
-                for text in _records(path):
+                for text in records(path):
                     yield pieces([text])
 
     @cached_property
     def paths(self) -> list[Path]:
-        found = text_files(self.files)
-        for path in found:
-            if format_of(path) not in ("text", "jsonl"):
-                raise UserError(f"{path}: give plain text (.txt, or .gz of it) or .jsonl with a field 'text'")
-        return found
+        return text_paths(self.files)
 
     @property
     def stamps(self) -> list[tuple[str, int, int]]:
@@ -73,6 +69,15 @@ class Texts:
     def lone(self) -> bool:
         """There is one document, and so no border."""
         return len(self.paths) == 1 and format_of(self.paths[0]) == "text"
+
+
+def text_paths(files: Sequence[str]) -> list[Path]:
+    """The files, all of which must be texts."""
+    found = text_files(files)
+    for path in found:
+        if format_of(path) not in ("text", "jsonl"):
+            raise UserError(f"{path}: give plain text (.txt, or .gz of it) or .jsonl with a field 'text'")
+    return found
 
 
 def pieces(parts: Iterable[str], size: int = PIECE) -> Iterator[str]:
@@ -101,7 +106,8 @@ def _decoded(path: Path) -> Iterator[str]:
             raise UserError(f"{wrong}; another encoding? iconv -f LATIN1 -t UTF-8") from None
 
 
-def _records(path: Path) -> Iterator[str]:
+def records(path: Path) -> Iterator[str]:
+    """The texts of a .jsonl."""
     for number, line in enumerate(_decoded(path), 1):
         if not line.strip():
             continue

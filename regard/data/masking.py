@@ -17,7 +17,7 @@ def hide(
     *,
     rate: float,
     mask: int,
-    vocabulary: int,
+    words: Ids,
     keep: float = 0.1,
     swap: float = 0.1,
 ) -> tuple[Ids, Ids]:
@@ -25,7 +25,7 @@ def hide(
 
     `groups` are the positions that are hidden together, or not at all: single tokens, or those of a whole word. `rate`
     of the tokens are chosen, at least one. A chosen token is replaced by the mask; but a share `keep` of them stays,
-    and a share `swap` becomes any word of the vocabulary: in use there are no masks.
+    and a share `swap` becomes any of `words`: in use there are no masks.
     """
     total = sum(len(group) for group in groups)
     wanted = max(1, round(rate * total)) if total else 0
@@ -40,5 +40,5 @@ def hide(
     draw = random.random(len(places))
     hidden[places[draw >= keep + swap]] = mask
     other = places[(draw >= keep) & (draw < keep + swap)]
-    hidden[other] = random.integers(0, vocabulary, len(other))
+    hidden[other] = random.choice(words, len(other))
     return hidden, places

@@ -31,7 +31,7 @@ from tokenizers import (
 )  # fmt: skip
 
 from regard.data.special import Special
-from regard.data.tokenizers import Tokenizer, encoded
+from regard.data.tokenizers import Tokenizer, encoded, not_utf8
 from regard.errors import UserError, nearest
 
 Papers = Literal["wordpiece", "byte-bpe", "unigram"]
@@ -106,6 +106,9 @@ class Subwords(Tokenizer):
         try:
             given: list[Any] = list(first) if second is None else list(zip(first, second, strict=True))
             return list(self.inner.encode_batch(given, is_pretokenized=words))
+        except TypeError:
+            flat = [one for text in [*first, *(second or ())] for one in ([text] if isinstance(text, str) else text)]
+            raise not_utf8(flat) from None
         except Exception as problem:  # the library raises bare Exception: the first text alone is too long, ...
             raise UserError(f"max_length = {most}: the input cannot be cut to it ({problem}); raise it") from None
         finally:
@@ -120,6 +123,10 @@ class Subwords(Tokenizer):
             ids.append(part)
             segments.append(np.full(len(part), segment))
         return np.concatenate(ids), np.concatenate(segments)
+
+    def around(self, *, pairs: bool) -> int:
+        """How many special tokens there are around a text, or around two and between them."""
+        return sum(side is None for side, _, _ in self._around[pairs])
 
     @cached_property
     def _around(self) -> dict[bool, list[tuple[int | None, int, int]]]:
@@ -167,13 +174,14 @@ class Subwords(Tokenizer):
         """The positions of the tokens of each word, by the marks of continuation or of beginning."""
         groups: list[list[int]] = []
         for position, index in enumerate(ids):
-            if groups and self._continues(index) and ids[position - 1] not in self.special.ids:
+            if groups and self.continues(index) and ids[position - 1] not in self.special.ids:
                 groups[-1].append(position)
             else:
                 groups.append([position])
         return groups
 
-    def _continues(self, index: int) -> bool:
+    def continues(self, index: int) -> bool:
+        """Whether a token goes on with the word before it."""
         piece = self._pieces[index]
         if index in self.special.ids:
             return False
@@ -192,6 +200,12 @@ class Subwords(Tokenizer):
             text = piece if index in self.special.ids or decoder is None else decoder.decode([piece])
             shown.append(text.removeprefix("##").strip() or piece)
         return shown
+
+
+def tells_spaces(tokenizer: Tokenizer) -> bool:
+    """Whether a word after a space is another token than at the beginning of a text."""
+    before = tokenizer.inner.pre_tokenizer
+    return isinstance(before, pre_tokenizers.ByteLevel) and not before.add_prefix_space
 
 
 def _learn(texts: Iterable[str], kind: str, vocabulary: int, lowercase: bool) -> tokenizers.Tokenizer:
@@ -217,7 +231,10 @@ def _learn(texts: Iterable[str], kind: str, vocabulary: int, lowercase: bool) ->
         )
     else:
         raise UserError(f"tokenizer.kind = {kind!r}: not for this task{nearest(kind, get_args(Papers))}")
-    inner.train_from_iterator(iter(texts), trainer)
+    try:
+        inner.train_from_iterator(iter(texts), trainer)
+    except Exception as problem:  # the library raises bare Exception, of Unigram: fewer entries than characters
+        raise UserError(f"tokenizer.vocabulary = {vocabulary}: {problem}; raise it") from None
     inner = _same_every_time(inner, special)
     if inner.get_vocab_size() <= len(special):
         raise UserError("the tokenizer was given no text to learn from: is the training data empty?")

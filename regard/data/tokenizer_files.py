@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import tokenizers
-from tokenizers import models
+from tokenizers import AddedToken, models
 
 from regard.data.sentencepieces import TARGET, TwoSided, open_t5, open_two_sided
 from regard.data.special import THEIR_ROLES
@@ -38,7 +38,9 @@ def open_tokenizer(path: str | Path) -> Tokenizer:
     if not file.is_file():
         if (folder / "source.spm").is_file() and (folder / "target.spm").is_file():
             return open_two_sided(folder, names)
-        return Subwords(_older(folder, settings, path), names)
+        inner = _older(folder, settings, path)
+        _add(inner, folder, settings)
+        return Subwords(inner, names)
     inner = _read(file)
     if (folder / TARGET).is_file():
         return TwoSided(inner, _read(folder / TARGET), names)
@@ -67,10 +69,27 @@ def _older(folder: Path, settings: dict[str, Any], path: Path) -> tokenizers.Tok
     if (folder / "spiece.model").is_file():
         _check_kind(folder, kind, ("T5", "MT5", "PreTrained"), "spiece.model")
         return open_t5(folder / "spiece.model", _extra(settings))
+    if not path.exists():
+        raise UserError(f"{path}: there is no such file or folder")
     raise UserError(
         f"{path}: no tokenizer there (tokenizer.json; vocab.txt; vocab.json with merges.txt; spiece.model; or "
         "source.spm, target.spm and vocab.json)"
     )
+
+
+def _add(inner: tokenizers.Tokenizer, folder: Path, settings: dict[str, Any]) -> None:
+    """The tokens that were added to a vocabulary after it was made, each with the number it has there."""
+    added = {int(index): one for index, one in (settings.get("added_tokens_decoder") or {}).items()}
+    if (file := folder / "added_tokens.json").is_file():
+        added = {index: {"content": name} for name, index in _json(file).items()} | added
+    for index, one in sorted(added.items()):
+        name = str(one["content"])
+        if inner.token_to_id(name) is not None:
+            continue
+        flags = {flag: bool(one.get(flag, False)) for flag in ("lstrip", "rstrip", "single_word", "special")}
+        inner.add_tokens([AddedToken(name, normalized=bool(one.get("normalized", not flags["special"])), **flags)])
+        if inner.token_to_id(name) != index:
+            raise _other(folder, f"the added token {name!r} with the number {index}")
 
 
 def _read(file: Path) -> tokenizers.Tokenizer:
@@ -97,11 +116,15 @@ def _settings(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in (ROLES, "tokenizer_config.json"):
         if (folder / name).is_file():
-            try:
-                found |= json.loads((folder / name).read_text(encoding="utf8"))
-            except (ValueError, TypeError) as problem:
-                raise UserError(f"{folder / name}: not a JSON object ({problem}); copy it again") from None
+            found |= _json(folder / name)
     return found
+
+
+def _json(file: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(file.read_text(encoding="utf8")))
+    except (ValueError, TypeError) as problem:
+        raise UserError(f"{file}: not a JSON object ({problem}); copy it again") from None
 
 
 def _names(settings: dict[str, Any]) -> dict[str, str]:

@@ -210,10 +210,13 @@ def encoded(inner: tokenizers.Tokenizer, texts: Sequence[str]) -> list[Any]:
     try:
         return list(inner.encode_batch_fast(list(texts), add_special_tokens=False))
     except TypeError:  # half of a character, or what was no UTF-8 on the command line
-        wrong = next(filter(no_text, texts), None)
-        if wrong is None:
-            raise
-        raise UserError(f"{wrong[:60]!r}: is not UTF-8 text; another encoding? iconv -f LATIN1 -t UTF-8") from None
+        raise not_utf8(texts) from None
+
+
+def not_utf8(texts: Sequence[str]) -> UserError:
+    """About the first of the texts that is none."""
+    wrong = next(filter(no_text, texts), "")
+    return UserError(f"{wrong[:60]!r}: is not UTF-8 text; another encoding? iconv -f LATIN1 -t UTF-8")
 
 
 def _words_of(text: str) -> tuple[list[int], set[int]]:

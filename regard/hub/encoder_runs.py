@@ -10,6 +10,7 @@ from regard.hub.encoders import PublishedEncoder, read_encoder, write_encoder
 from regard.hub.folder import Folder, read_json
 from regard.hub.tokenizer import write_tokenizer
 from regard.models.base import EncoderConfig, HeadName
+from regard.models.bigbird import BigBirdConfig
 from regard.tasks import settings_of
 from regard.tasks.reading import subwords
 from regard.tasks.saved import Facts, Saved
@@ -54,8 +55,13 @@ def export_encoder(saved: Saved, out: Path) -> None:
     labels = ["LABEL_0"] if numbers else labels
     assert isinstance(config.model, EncoderConfig), "an encoder's run has an encoder's config"
     more = {OURS: dict(saved.facts)} if head == "span" else {}
-    write_encoder(out, PublishedEncoder(config.model, head, saved.weights, {}, labels, problem), more)
-    write_tokenizer(out, saved.tokenizer, saved.tokenizer.inner, segments=config.model.segments > 1)
+    model = config.model
+    if isinstance(model, BigBirdConfig):  # no weight depends on it
+        model = model.model_copy(update={"outside_training": "first"})
+    write_encoder(out, PublishedEncoder(model, head, saved.weights, {}, labels, problem), more)
+    # XLNet's summary is its last token: with padding on the right it would be of the padding.
+    side = {"padding_side": "left"} if config.model.kind == "xlnet" else {}
+    write_tokenizer(out, saved.tokenizer, saved.tokenizer.inner, segments=config.model.segments > 1, more=side)
 
 
 def _tells_segments(path: Path) -> bool:
@@ -80,7 +86,7 @@ def _facts(found: PublishedEncoder) -> Facts:
         )
     if found.head == "sequence":
         numbers = found.problem == "regression" or len(found.labels) == 1
-        return {"numbers": numbers, "labels": list(found.labels), "threshold": 0.5}
+        return {"numbers": numbers, "labels": [] if numbers else list(found.labels), "threshold": 0.5}
     if found.head == "token":
         tags = list(found.labels)
         return {"tags": tags, "entities": "O" in tags}

@@ -57,6 +57,9 @@ def read_encoder(folder: Folder) -> PublishedEncoder:
     head = cast(HeadName, names.head) if names.head else None
     whole, exact = layout.with_head(names), config if head is None else config.under(head)
     weights, _, missing = whole.to_ours(theirs, exact.model_dump())
+    if head is None and config.pooler and missing and all("pool" in name for name in missing):  # saved without
+        config = exact = config.model_copy(update={"pooler": False})
+        weights, _, missing = whole.to_ours(theirs, exact.model_dump())
     spare, unused, _ = whole.to_ours(theirs, config.model_dump(), but=weights)
     return PublishedEncoder(
         config,
@@ -113,7 +116,8 @@ def _labels(folder: Folder, weights: Mapping[str, Tensor]) -> list[str]:
     """The names of classes by number; those that transformers would give where there are none."""
     named: Mapping[str, Any] = folder.config.get("id2label") or {}
     classes = len(weights["head.output.bias"]) if "head.output.bias" in weights else len(named)
-    return [str(named.get(str(number), f"LABEL_{number}")) for number in range(classes)]
+    labels = [str(named.get(str(number), f"LABEL_{number}")) for number in range(classes)]
+    return [label if labels.count(label) == 1 else f"{label}_{number}" for number, label in enumerate(labels)]
 
 
 def _renewed(name: str) -> str:

@@ -51,4 +51,9 @@ def export(saved: Saved, out: Path) -> None:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UserError(f"{out}: is there already; choose another --out")
     out.mkdir(parents=True, exist_ok=True)
-    WRITERS[kind](saved, out)
+    try:
+        WRITERS[kind](saved, out)
+    except UserError:
+        if not any(out.iterdir()):
+            out.rmdir()
+        raise

@@ -146,6 +146,10 @@ class Task(ABC):
         """A trained model to learn from, by its path."""
         return None
 
+    def check_teacher(self, saved: Saved, model: nn.Module) -> None:
+        """That it can teach this task, before anything is begun."""
+        raise NotImplementedError
+
     def taught(self, saved: Saved, model: nn.Module, progress: Progress) -> Mapping[str, Tensor]:
         """Learn from that model from now on; the weights of it to begin with, if any."""
         raise NotImplementedError

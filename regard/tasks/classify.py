@@ -166,15 +166,18 @@ class Classify(EncoderTask[Labelled]):
     def teacher(self) -> str | None:
         return self.options.teacher
 
+    def check_teacher(self, saved: Saved, model: nn.Module) -> None:
+        if saved.config.task != "classify":
+            raise UserError(f"options.teacher = {self.teacher}: does not classify (train it by: regard train classify)")
+        known, labels = saved.facts["labels"], self.facts["labels"]
+        if sorted(known) != sorted(labels):
+            knows = f"has {listed(known) or 'numbers'}, the training texts {listed(labels) or 'numbers'}"
+            raise UserError(f"options.teacher = {self.teacher}: must know the same classes; it {knows}")
+
     def taught(self, saved: Saved, model: nn.Module, progress: Progress) -> Mapping[str, Tensor]:
         """The teacher is asked about every training text once, before the training: it may have any tokenizer, and a
         step costs no more than without it."""
-        if saved.config.task != "classify":
-            raise UserError(f"options.teacher = {self.teacher}: does not classify (train it by: regard train classify)")
         teacher, labels = Classifier.of(saved, model.eval()), self.facts["labels"]
-        if sorted(teacher.labels) != sorted(labels):
-            knows = f"has {listed(teacher.labels) or 'numbers'}, the training texts {listed(labels) or 'numbers'}"
-            raise UserError(f"options.teacher = {self.teacher}: must know the same classes; it {knows}")
         train, expected = self.examples.train, []
         progress.start("asking the teacher", len(train))
         for begin in range(0, len(train), ASKED_AT_ONCE):

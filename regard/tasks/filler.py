@@ -49,30 +49,57 @@ class Filler:
     def __init__(self, reader: Reader, facts: Facts) -> None:
         self.reader, self.facts = reader, facts
 
+    def has_mask(self, text: str) -> bool:
+        return self.reader.tokenizer.mask_text in self._marked(text)
+
     def fill(self, texts: Sequence[str], top: int = 5) -> list[Filled]:
+        """The likeliest words behind each mask, which may be written as any tokenizer writes it: [MASK] or <mask>."""
         if self.facts["head"] is None:
             raise UserError("this encoder has no head that guesses words; it has vectors (try: regard embed)")
         if top < 1:
             raise UserError(f"top = {top}: at least 1 guess")
         tokenizer = self.reader.tokenizer
-        rows = tokenizer.inputs(texts, most=self.reader.most, masks=True)
+        marked = [self._marked(text) for text in texts]
+        rows = tokenizer.inputs(marked, most=self.reader.most, masks=True)
         asked = [[place for place, token in enumerate(row.ids) if token == tokenizer.special.mask] for row in rows]
-        for text, places in zip(texts, asked, strict=True):
-            if not places and tokenizer.mask_text in text:
+        for text, places in zip(marked, asked, strict=True):
+            if len(places) < text.count(tokenizer.mask_text):
                 raise UserError(
-                    f"{text[:60]!r}: its {tokenizer.mask_text} is beyond the {self.reader.most} tokens that are read"
+                    f"{text[:60]!r}: has a {tokenizer.mask_text} beyond the {self.reader.most} tokens that are read"
                 )
             if not places:
                 raise UserError(f"{text!r}: has no {tokenizer.mask_text} to fill; write it where a word is missing")
         found = []
-        for text, row, places, logits in zip(texts, rows, asked, self.reader.guesses(rows, asked), strict=True):
-            best = torch.softmax(logits, dim=-1).topk(min(top, logits.shape[-1]), dim=-1)
+        for source, text, row, logits in zip(texts, marked, rows, self.reader.guesses(rows, asked), strict=True):
+            known = logits[:, : len(tokenizer)]  # a published model may have rows that are no word's
+            best = torch.softmax(known, dim=-1).topk(min(top, known.shape[-1]), dim=-1)
             masks = [
-                [Guess(tokenizer.tokens([token])[0], chance) for token, chance in zip(tokens, chances, strict=True)]
+                [Guess(self._shown(token), chance) for token, chance in zip(tokens, chances, strict=True)]
                 for tokens, chances in zip(best.indices.tolist(), best.values.tolist(), strict=True)
             ]
-            ids = list(row.ids)
-            for place, tokens in zip(places, best.indices.tolist(), strict=True):
-                ids[place] = tokens[0]
-            found.append(Filled(text, tokenizer.decode(ids), masks, row, self))
+            found.append(Filled(source, self._with(text, best.indices[:, 0].tolist()), masks, row, self))
         return found
+
+    def _marked(self, text: str) -> str:
+        """With masks as this tokenizer writes them."""
+        mask = self.reader.tokenizer.mask_text
+        if not mask or mask in text:
+            return text
+        return text.replace("[MASK]", mask).replace("<mask>", mask)
+
+    def _shown(self, token: int) -> str:
+        tokenizer = self.reader.tokenizer
+        (label,) = tokenizer.tokens([token])
+        return f"##{label}" if tokenizer.kind == "wordpiece" and tokenizer.continues(token) else label
+
+    def _with(self, text: str, tokens: Sequence[int]) -> str:
+        """The text as it was written, with tokens in the places of its masks."""
+        tokenizer = self.reader.tokenizer
+        filled, *rest = text.split(tokenizer.mask_text)
+        for token, after in zip(tokens, rest, strict=True):
+            if tokenizer.continues(token):
+                filled = filled.rstrip()
+            elif filled[-1:].isalnum():
+                filled += " "
+            filled += tokenizer.tokens([token])[0] + after
+        return filled

@@ -31,6 +31,7 @@ from regard.data.documents import Blocks, Layout, sentences, store_sentences
 from regard.data.folders import building
 from regard.data.prepare import Progress
 from regard.data.store import Store
+from regard.data.subwords import Subwords
 from regard.data.tokenizer_files import open_tokenizer
 from regard.errors import UserError
 from regard.models.base import Encoder
@@ -44,7 +45,7 @@ from regard.tasks.marks import check_padding
 from regard.tasks.masker import MaskedBatch, Masker
 from regard.tasks.reading import Reader, subwords, tokenizer_for
 from regard.tasks.saved import Facts, Saved
-from regard.tasks.teacher import Teacher
+from regard.tasks.teacher import Teacher, check_teacher
 
 PRE_TRAINING: Values = {
     "tokenizer.kind": "wordpiece",
@@ -56,6 +57,12 @@ PRE_TRAINING: Values = {
     "train.label_smoothing": 0.0,
     "train.average": 0.0,
 }
+
+
+LEAST = 8
+"""Tokens of an input, of which up to four are marks."""
+RARE = 0.05
+"""A larger share of tokens that the tokenizer does not know is worth a warning."""
 
 
 class MaskedOptions(Settings):
@@ -102,7 +109,7 @@ class Masked(Task):
         self.report = json.loads((folder / "report.json").read_text(encoding="utf8"))
         options, pairs = self.options, self.facts["head"] == "pretraining"
         check_padding(self.tokenizer, encoder_config(config))
-        self.masker = Masker(self.tokenizer, encoder_config(config).pad, options.rate, options.whole_words, pairs)
+        self.masker = Masker(self.tokenizer, encoder_config(config), options.rate, options.whole_words, pairs)
         self.train, self.valid, *tests = (
             Blocks.cut(Store.open(folder / name), config.data.max_length - self.masker.around)
             for name in ("train", "valid", *self.report["tests"])
@@ -116,6 +123,12 @@ class Masked(Task):
     def options(self) -> MaskedOptions:
         assert isinstance(self.config.options, MaskedOptions), "the task's own options"
         return self.config.options
+
+    @classmethod
+    def check(cls, config: Config) -> None:
+        super().check(config)
+        if config.data.max_length < LEAST:
+            raise UserError(f"data.max_length = {config.data.max_length}: at least {LEAST}, for words and their marks")
 
     @classmethod
     def build(cls, config: Config, vocabulary: int, facts: Facts) -> Headed:
@@ -141,12 +154,14 @@ class Masked(Task):
         progress.start("encoding", None)
         sizes = ", ".join(f"{sum(map(bool, part)):,} {name}" for name, part in splits.items())
         tests = [name for name in splits if name not in ("train", "valid")]
-        report = {"summary": f"{sizes} sentences\n{bad.summary()}", "tests": tests}
+        longest = data.max_length - tokenizer.around(pairs=True)
         place = cache / f"text-{uuid4().hex}"
         with building(place) as folder:
             tokenizer.save(folder / "tokenizer.json")
             for name, texts in splits.items():
-                store_sentences(iter(texts), tokenizer, folder / name, data.max_length - 3)
+                store_sentences(iter(texts), tokenizer, folder / name, longest)
+            strange = _strange(Store.open(folder / "train"), tokenizer)
+            report = {"summary": f"{sizes} sentences\n{bad.summary()}{strange}", "tests": tests}
             (folder / "report.json").write_text(json.dumps(report, indent=1, ensure_ascii=False), encoding="utf8")
         progress.finish()
         return cls(config, place)
@@ -155,8 +170,12 @@ class Masked(Task):
     def teacher(self) -> str | None:
         return self.options.teacher
 
+    def check_teacher(self, saved: Saved, model: nn.Module) -> None:
+        check_teacher(saved, model, self.config, self.tokenizer)
+
     def taught(self, saved: Saved, model: nn.Module, progress: Progress) -> Mapping[str, Tensor]:
-        self._teacher = Teacher.for_student(model, str(saved.path), encoder_config(self.config), self.vocabulary)
+        assert isinstance(model, Headed), "checked before"
+        self._teacher = Teacher(model.eval().requires_grad_(False))
         return student_weights(saved.all_weights)
 
     @classmethod
@@ -269,5 +288,12 @@ def _splits(data: DataConfig, layout: Layout, bad: BadLines) -> dict[str, list[s
             train, held[name] = train[:cut], train[cut:]
     bad.check(data.max_bad_share)
     if not any(train):
-        raise UserError(f"{', '.join(data.train)}: has no text to train on")
+        raise UserError(f"{', '.join(data.train)}: too little text: nothing is left to train on, or to hold out")
     return {"train": train, "valid": held.pop("valid"), **held}
+
+
+def _strange(store: Store, tokenizer: Subwords) -> str:
+    """A line about tokens that stand for what the tokenizer does not know, if they are many."""
+    tokens = store.flat("tokens")
+    share = np.count_nonzero(tokens == tokenizer.special.unknown) / max(1, len(tokens))
+    return f"\nwarning: the tokenizer does not know {share:.0%} of the tokens of the text" if share > RARE else ""

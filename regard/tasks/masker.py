@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.data.batching import pad
 from regard.data.documents import Blocks
 from regard.data.masking import hide
 from regard.data.subwords import Subwords
 from regard.errors import UserError
-from regard.tasks.reading import Inputs
+from regard.models.base import EncoderConfig
+from regard.tasks.reading import Inputs, inputs_of
 
 Ids = NDArray[np.int64]
 
@@ -42,7 +43,7 @@ class Masker:
     """How words are hidden. `pairs`: an input has two parts, and half of the second ones are from elsewhere."""
 
     tokenizer: Subwords
-    pad: int
+    config: EncoderConfig
     rate: float
     whole_words: bool
     pairs: bool
@@ -50,7 +51,12 @@ class Masker:
     @property
     def around(self) -> int:
         """Special tokens of an input."""
-        return 3 if self.pairs else 2
+        return self.tokenizer.around(pairs=self.pairs)
+
+    @cached_property
+    def words(self) -> Ids:
+        """The tokens that may be swapped in: no marks, and no padding, which would be read as such."""
+        return np.setdiff1d(np.arange(len(self.tokenizer)), list(self.tokenizer.special.ids))
 
     def batch(self, blocks: Blocks, rows: Sequence[int] | Ids, seed: int) -> MaskedBatch:
         random, special = np.random.default_rng(seed), self.tokenizer.special
@@ -61,13 +67,12 @@ class Masker:
         for ids, _, _ in built:
             groups = self.tokenizer.word_groups(ids.tolist()) if self.whole_words else [[n] for n in range(len(ids))]
             inside = [group for group in groups if ids[group[0]] not in special.ids]
-            found = hide(ids, inside, random, rate=self.rate, mask=special.mask, vocabulary=len(self.tokenizer))
+            found = hide(ids, inside, random, rate=self.rate, mask=special.mask, words=self.words)
             hidden.append(found[0])
             places.append(found[1])
         numbers = np.repeat(np.arange(len(built)), [len(chosen) for chosen in places])
         words = np.concatenate([ids[chosen] for (ids, _, _), chosen in zip(built, places, strict=True)])
-        segments = pad([segment for _, segment, _ in built])
-        inputs = Inputs(torch.from_numpy(pad(hidden, self.pad)), torch.from_numpy(segments))
+        inputs = inputs_of(hidden, [segment for _, segment, _ in built], self.config)
         follows = torch.tensor([follow for _, _, follow in built]) if self.pairs else None
         where = torch.from_numpy(numbers), torch.from_numpy(np.concatenate(places))
         return MaskedBatch(inputs, *where, torch.from_numpy(words), follows, len(words))
@@ -82,8 +87,9 @@ class Masker:
             first, second = np.concatenate(parts[:cut]), np.concatenate(parts[cut:])
         else:
             first, second = np.array_split(parts[0], 2)
-        if random.random() < 0.5 or len(blocks) < 2:
+        if random.random() < 0.5 or len(blocks) < 2 or not len(second):
             return *self.tokenizer.surround(first, second), 0
-        other = (row + int(random.integers(1, len(blocks)))) % len(blocks)
-        second = np.concatenate(blocks.sentences(other))[: len(second)]
-        return *self.tokenizer.surround(first, second), 1
+        other = np.concatenate(blocks.sentences((row + int(random.integers(1, len(blocks)))) % len(blocks)))
+        # Where the true second part begins within a sentence, a false one must: else how it begins would tell.
+        other = other if len(parts) > 1 else other[len(other) // 2 :]
+        return *self.tokenizer.surround(first, other[: len(second)]), 1

@@ -23,6 +23,7 @@ from regard.models.base import EncoderConfig, Features
 from regard.models.heads import Headed, features
 from regard.nn.record import AttentionRecord, Axis, Recording, records
 
+Ids = NDArray[np.int64]
 Pooling = Literal["mean", "first", "summary"]
 BATCH_TOKENS = {"cpu": 1024, "cuda": 16_384}
 """Tokens read together: on a CPU no more than its caches hold (BERT-base: 1.3 times the speed of 4,096)."""
@@ -40,9 +41,14 @@ class Inputs:
 
 
 def pad_inputs(rows: Sequence[Encoding], config: EncoderConfig) -> Inputs:
-    """Encoded texts side by side. A model that knows fewer segments than the tokenizer counts sees them all as one."""
-    ids = pad([np.array(row.ids) for row in rows], config.pad)
-    segments = pad([np.array(row.type_ids) for row in rows])
+    """Encoded texts side by side."""
+    return inputs_of([np.array(row.ids) for row in rows], [np.array(row.type_ids) for row in rows], config)
+
+
+def inputs_of(tokens: Sequence[Ids], parts: Sequence[Ids], config: EncoderConfig) -> Inputs:
+    """The tokens of texts with their segments, side by side. A model that knows fewer segments than the tokenizer
+    counts sees them all as one."""
+    ids, segments = pad(tokens, config.pad), pad(parts)
     if segments.max(initial=0) >= max(1, config.segments):
         segments = np.zeros_like(segments)
     return Inputs(torch.from_numpy(ids), torch.from_numpy(segments))
@@ -106,6 +112,10 @@ class Reader:
             found |= {int(place): vector.float().cpu() for place, vector in zip(chosen, pooled, strict=True)}
         ordered = [found[place] for place in range(len(rows))]
         return torch.stack(ordered).numpy() if ordered else np.zeros((0, self.model.encoder.width), np.float32)
+
+    def cut(self, texts: Sequence[str]) -> int:
+        """How many texts are longer than what is read of them."""
+        return sum(bool(row.overflowing) for row in self.tokenizer.inputs(texts, most=self.most))
 
     @torch.inference_mode()
     def look(self, row: Encoding, wanted: Recording | None = None) -> AttentionRecord:

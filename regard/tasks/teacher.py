@@ -7,31 +7,20 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from regard.config import Config
+from regard.data.subwords import Subwords
 from regard.errors import UserError
 from regard.models.base import EncoderConfig
 from regard.models.heads import Headed, MaskedWords
 from regard.nn.loss import distillation_loss
+from regard.tasks.encoder import encoder_config
 from regard.tasks.masker import MaskedBatch
+from regard.tasks.saved import Saved
 
 
 @dataclass(frozen=True)
 class Teacher:
     model: Headed
-
-    @classmethod
-    def for_student(cls, model: nn.Module, name: str, config: EncoderConfig, vocabulary: int) -> Teacher:
-        """The teacher, if it can teach a model of this config."""
-        if not isinstance(model, Headed) or not isinstance(model.head, MaskedWords):
-            raise UserError(f"options.teacher = {name}: does not guess words (train it by: regard train masked)")
-        encoder = model.encoder
-        if encoder.width != config.width:
-            raise UserError(f"model.width = {config.width}: must be that of options.teacher, {encoder.width}")
-        if encoder.words.num_embeddings != vocabulary:
-            raise UserError(
-                f"options.teacher = {name}: knows {encoder.words.num_embeddings:,} tokens, the student {vocabulary:,}; "
-                f"both must have the same tokenizer (try --set tokenizer.file={name})"
-            )
-        return cls(model.eval().requires_grad_(False))
 
     def loss(self, student: nn.Module, batch: MaskedBatch, pad: int) -> Tensor:
         """Summed over the hidden words. The directions are those of all tokens, weighed as if as many."""
@@ -43,3 +32,30 @@ class Teacher:
         hidden = student.encoder(ids, batch.inputs.segments)
         real = ids != pad
         return distillation_loss(student.head(hidden[where]), words, batch.words, hidden[real], expected[real])
+
+
+def check_teacher(saved: Saved, model: nn.Module, config: Config, tokenizer: Subwords) -> None:
+    """That it can teach a model of this config, which has this tokenizer."""
+    student, name = encoder_config(config), saved.path
+    if not isinstance(model, Headed) or not isinstance(model.head, MaskedWords):
+        raise UserError(f"options.teacher = {name}: does not guess words (train it by: regard train masked)")
+    teacher = model.encoder
+    assert isinstance(teacher.config, EncoderConfig), "an encoder has an encoder's config"
+    if "xlnet" in (student.kind, teacher.config.kind):
+        raise UserError(
+            f"options.teacher = {name}: xlnet guesses words in an order of its own, and can neither teach nor be taught"
+        )
+    if teacher.width != student.width:
+        raise UserError(f"model.width = {student.width}: must be that of options.teacher, {teacher.width}")
+    if saved.tokenizer.inner.get_vocab() != tokenizer.inner.get_vocab():
+        raise UserError(
+            f"options.teacher = {name}: has another tokenizer than the student (try --set tokenizer.file={name})"
+        )
+    if (rows := teacher.words.num_embeddings) != (own := student.vocabulary or len(tokenizer)):
+        raise UserError(
+            f"options.teacher = {name}: has vectors for {rows:,} tokens, the student for {own:,} "
+            f"(try --set model.vocabulary={rows})"
+        )
+    if teacher.max_length is not None and config.data.max_length > teacher.max_length:
+        longest = config.data.max_length
+        raise UserError(f"data.max_length = {longest}: must be at most {teacher.max_length}, as options.teacher has it")

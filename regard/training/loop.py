@@ -123,7 +123,7 @@ class Trainer:
         mine = list(enumerate(rows))[ranks.rank :: ranks.size]
         seeds = {index: _mix(config.seed, self.progress.step, index) for index, _ in mine}
         batches = [(index, self.task.batch(part, seeds[index]).to(ranks.device)) for index, part in mine]
-        tokens = int(ranks.sum(sum(batch.tokens for _, batch in batches))[0])
+        tokens = max(1, int(ranks.sum(sum(batch.tokens for _, batch in batches))[0]))  # none, if all is unknown
         total = torch.zeros((), device=ranks.device)
         for number, (index, batch) in enumerate(batches):
             torch.manual_seed(seeds[index])

@@ -211,6 +211,9 @@ def _check_model(config: Config, task: Task) -> None:
         model = task.build(config, task.vocabulary, task.facts)
     if config.start:
         begin_with(model, open_saved(Path(config.start)).all_weights, config.start)
+    if task.teacher is not None:
+        teacher = open_saved(Path(task.teacher))
+        task.check_teacher(teacher, trained_model(teacher))
 
 
 def _prepare(kind: type[Task], config: Config, display: Display) -> Task:
@@ -252,8 +255,10 @@ def _fit(config: Config, task: Task, folder: RunFolder, ranks: Ranks, display: D
             display.note(note)
     if task.teacher is not None:
         saved = open_saved(Path(task.teacher))
-        first = task.taught(saved, trained_model(saved).to(ranks.device), display)
-        if first and not folder.checkpoints():
+        teacher = trained_model(saved).to(ranks.device)
+        task.check_teacher(saved, teacher)
+        first = task.taught(saved, teacher, display)
+        if first and not config.start and not folder.checkpoints():
             for note in begin_with(model, first, task.teacher):
                 display.note(note)
     model = model.to(ranks.device)

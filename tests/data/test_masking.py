@@ -15,7 +15,7 @@ MASK, VOCABULARY = 4, 1000
 
 
 def hidden(seed: int, ids: np.ndarray, groups: list[list[int]], rate: float = 0.15) -> tuple[np.ndarray, np.ndarray]:
-    return hide(ids, groups, np.random.default_rng(seed), rate=rate, mask=MASK, vocabulary=VOCABULARY)
+    return hide(ids, groups, np.random.default_rng(seed), rate=rate, mask=MASK, words=np.arange(VOCABULARY))
 
 
 def test_it_is_a_function_of_its_seed_and_changes_only_what_it_says() -> None:

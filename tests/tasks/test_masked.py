@@ -1,5 +1,6 @@
 """Pre-training: what is asked, that it is learned, and that its run can be used."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -141,7 +142,7 @@ def test_without_next_sentence_there_is_one_segment(text: Path, tmp_path: Path) 
 
 def test_mistakes_are_explained(text: Path, tmp_path: Path) -> None:
     (tmp_path / "empty.txt").write_text("\n\n", encoding="utf8")
-    with pytest.raises(UserError, match=r"empty\.txt: has no text to train on"):
+    with pytest.raises(UserError, match=r"empty\.txt: too little text"):
         regard.train("masked", tmp_path / "empty.txt", out=tmp_path / "run", settings=SMALL, quiet=True)
     with pytest.raises(UserError, match=r"options\.mask_rate: unknown key"):
         settle("masked", [str(text)], None, None, {"options.mask_rate": 0.2})
@@ -205,3 +206,105 @@ def test_a_teacher_that_does_not_fit_is_refused(run: regard.Run, text: Path, tmp
     settings = {**SMALL, "options.teacher": str(run.folder.path)}
     with pytest.raises(UserError, match=r"model.width = 16: must be that of options.teacher, 32"):
         regard.train("masked", text, out=tmp_path / "a", model="distilbert", settings={**settings, "model.width": 16})
+
+
+def test_a_teacher_is_checked_before_a_run_is_replaced(run: regard.Run, text: Path, tmp_path: Path) -> None:
+    first = regard.train("masked", text, out=tmp_path / "a", settings={**SMALL, "train.steps": 2}, quiet=True)
+    before = first.folder.model.read_bytes()
+    settings = {**SMALL, "model.width": 16, "options.teacher": str(run.folder.path)}
+    with pytest.raises(UserError, match=r"must be that of options\.teacher"):
+        regard.train("masked", text, out=tmp_path / "a", model="distilbert", settings=settings, overwrite=True)
+    assert first.folder.model.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("model", "more", "message"),
+    [
+        ("xlnet", {}, "neither teach nor be taught"),
+        ("distilbert", {"tokenizer.file": "OTHER"}, "has another tokenizer than the student"),
+        ("distilbert", {"model.vocabulary": 200}, "vectors for 52 tokens, the student for 200"),
+        (
+            "distilbert",
+            {"model.max_length": 64, "data.max_length": 48},
+            "must be at most 40, as options.teacher has it",
+        ),
+    ],
+)
+def test_a_teacher_of_other_words_is_refused(
+    text: Path, tmp_path: Path, model: str, more: dict[str, object], message: str
+) -> None:
+    short = {**SMALL, "train.steps": 2}
+    teacher = regard.train("masked", text, out=tmp_path / "t", settings={**short, "model.max_length": 40}, quiet=True)
+    swapped = tmp_path / "other.txt"
+    swapped.write_text(text.read_text(encoding="utf8").replace("cat", "tac"), encoding="utf8")
+    other = regard.train("masked", swapped, out=tmp_path / "o", settings=short, quiet=True)
+    given = {name: str(other.folder.path) if value == "OTHER" else value for name, value in more.items()}
+    settings = {**short, "options.teacher": str(teacher.folder.path), **given}
+    with pytest.raises(UserError, match=message):
+        regard.train("masked", text, out=tmp_path / "s", model=model, settings=settings, quiet=True)
+
+
+@pytest.mark.parametrize(
+    ("model", "kind"), [("bert", "unigram"), ("bert", "byte-bpe"), ("roberta", "wordpiece"), ("bigbird", "unigram")]
+)
+def test_any_tokenizer_goes_with_any_model(text: Path, tmp_path: Path, model: str, kind: str) -> None:
+    settings = {**SMALL, "tokenizer.kind": kind, "tokenizer.vocabulary": 320, "train.steps": 2}
+    settings |= {"model.max_length": 26, "data.max_length": 24}
+    run = regard.train("masked", text, out=tmp_path / "run", model=model, settings=settings, quiet=True)
+    (filled,) = run.fill(["the [MASK] is here"])
+    assert filled.text.endswith("is here"), "whatever the tokenizer's own mask is called"
+
+
+def test_the_text_around_a_mask_stays_as_it_was_written(run: regard.Run) -> None:
+    (filled,) = run.fill(["The 🍕 [MASK], ZÜRICH  [MASK]!"], top=200)
+    assert filled.text.startswith("The 🍕")
+    assert ", ZÜRICH" in filled.text
+    assert filled.text.endswith("!")
+    assert len(filled.masks) == 2
+    assert len(filled.masks[0]) == len(run.saved.tokenizer), "no more than there are"
+    words = [guess.word for guess in filled.masks[0]]
+    assert len(set(words)) == len(words), "a piece within a word is told from a word"
+    with pytest.raises(UserError, match=r"beyond the 24 tokens"):
+        run.fill(["[MASK] " + "cat " * 40 + "[MASK]"])
+
+
+def test_a_file_is_filled_line_by_line(run: regard.Run, tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("the [MASK] is here\n\nno mask\na [MASK] came home\n", encoding="utf8")
+    result = CliRunner().invoke(app, ["fill", str(run.folder.path), str(file), "--json"])
+    assert result.exit_code == 0
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [len(row["masks"]) for row in rows] == [1, 0, 0, 1]
+    assert rows[2]["text"] == "no mask"
+    assert "1 lines have no mask" in result.stderr
+
+
+def test_long_texts_are_said_to_be_cut(run: regard.Run, tmp_path: Path) -> None:
+    out = tmp_path / "v.npy"
+    result = CliRunner().invoke(app, ["embed", str(run.folder.path), "cat " * 60, "a cat", "--out", str(out)])
+    assert result.exit_code == 0
+    assert "1 texts are longer than 24 tokens" in result.stderr
+
+
+def test_unknown_text_is_said_and_does_not_stop_a_training(run: regard.Run, text: Path, tmp_path: Path) -> None:
+    file = tmp_path / "strange.txt"
+    file.write_text(text.read_text(encoding="utf8") + "\n" + "🍕 🍕\n\n" * 300, encoding="utf8")
+    settings = {
+        **SMALL,
+        "train.steps": 3,
+        "train.batch_tokens": 24,
+        "data.valid": [str(text)],
+        "data.test": [str(text)],
+    }
+    found = regard.train(
+        "masked", file, out=tmp_path / "a", settings={**settings, "start": str(run.folder.path)}, quiet=True
+    )
+    assert "the tokenizer does not know" in json.loads((found.folder.data / "report.json").read_text())["summary"]
+
+
+def test_too_few_tokens_are_refused(text: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"data.max_length = 3: at least 8"):
+        regard.train("masked", text, out=tmp_path / "a", settings={**SMALL, "data.max_length": 3}, quiet=True)
+    settings = {**SMALL, "tokenizer.vocabulary": 12}
+    with pytest.raises(UserError, match=r"tokenizer.vocabulary = 12: .*; raise it"):
+        regard.train("masked", text, out=tmp_path / "b", model="xlnet", settings=settings, quiet=True)
