@@ -314,3 +314,37 @@ def test_tables_are_scored_one_by_one_and_may_have_bad_lines(regard, trained: Pa
 def test_weights_may_be_read_by_whom_the_settings_may(trained: Path) -> None:
     modes = {path.name: path.stat().st_mode & 0o777 for path in trained.iterdir() if path.is_file()}
     assert modes["model.safetensors"] == modes["config.yaml"]
+
+
+def test_a_command_that_cannot_begin_leaves_its_file(regard, trained: Path, pairs_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "good.txt"
+    out.write_text("one\ntwo\n", encoding="utf8")
+    assert regard("evaluate", trained, pairs_file, "--out", out, "--tokenize", "zz").code == 2
+    failed = regard("translate", trained, "one", "--out", out, "--prefix", "a b c d e", "--max-length", "2")
+    assert failed.code == 2
+    assert out.read_text(encoding="utf8") == "one\ntwo\n"
+    (tmp_path / "empty.txt").write_text("", encoding="utf8")
+    assert regard("translate", trained, tmp_path / "empty.txt", "--out", out).code == 0
+    assert out.read_text(encoding="utf8") == ""
+
+
+def test_ranks_are_not_made_up(regard, trained: Path) -> None:
+    asked = ("translate", trained, "one", "--n-best", "3", "--prefix", "a", "--max-length", "1")
+    rows = [json.loads(line) for line in regard(*asked, "--json").out.splitlines()]
+    assert len({(row["text"], row["rank"]) for row in rows}) == len(rows) == len({row["text"] for row in rows})
+    assert len(regard(*asked).out.splitlines()) == 3, "three lines for each source"
+
+
+def test_case_is_ignored_by_all_scores(regard, trained: Path, pairs_file: Path, tmp_path: Path) -> None:
+    sources = [line.split("\t")[0] for line in pairs_file.read_text(encoding="utf8").splitlines()[:20]]
+    said = regard("translate", trained, *sources).out.splitlines()
+    loud = tmp_path / "loud.tsv"
+    pairs = [f"{source}\t{target.upper()}" for source, target in zip(sources, said, strict=True) if target]
+    loud.write_text("\n".join(pairs) + "\n", encoding="utf8")
+    assert "100.0%" in regard("evaluate", trained, loud, "--lowercase").out
+
+
+def test_a_device_that_cannot_compute_is_refused(regard, pairs_file: Path, tmp_path: Path) -> None:
+    arguments = ("--out", tmp_path / "run", "--set", "train.device=meta")
+    result = regard("train", "translate", pairs_file, *arguments)
+    assert (result.code, "device = 'meta': nothing can be trained there" in result.err) == (2, True)

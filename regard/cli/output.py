@@ -21,11 +21,37 @@ def output(path: Path | None, sources: Sequence[Path] = ()) -> Iterator[TextIO]:
     if any(path.exists() and path.samefile(source) for source in sources):
         raise UserError(f"{path}: is read and cannot be written at the same time; choose another --out")
     try:
-        file = path.open("w", encoding="utf8")
+        path.open("a").close()
     except OSError as error:
         raise UserError(f"{path}: cannot be written ({error.strerror})") from None
-    with file:
-        yield _Counted(file) if sys.stderr.isatty() else file  # type: ignore[misc]
+    with _Later(path) as file:
+        yield _Counted(file) if sys.stderr.isatty() else file  # type: ignore[arg-type, misc]
+
+
+class _Later:
+    """A file whose text is replaced at the first write: a command that cannot begin leaves it as it was."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: TextIO | None = None
+
+    def write(self, text: str) -> int:
+        if self._file is None:
+            self._file = self.path.open("w", encoding="utf8")
+        return self._file.write(text)
+
+    def flush(self) -> None:
+        if self._file is not None:
+            self._file.flush()
+
+    def __enter__(self) -> _Later:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self.write("")  # nothing to say is an empty file
+        if self._file is not None:
+            self._file.close()
 
 
 class _Counted:

@@ -98,7 +98,8 @@ def trained(training: Callable[[], RunFolder]) -> RunFolder:
     try:
         folder = training()
     except Interrupted as stopped:
-        typer.echo(str(stopped))
+        if os.environ.get("RANK", "0") == "0":
+            typer.echo(str(stopped))
         raise typer.Exit(130) from None
     if os.environ.get("RANK", "0") == "0":
         show_scores(folder)

@@ -46,7 +46,12 @@ def translate(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line, with scores.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
-    int8: Annotated[bool, typer.Option("--int8", help="Weights in 8 bits: faster, hardly worse (CPU).")] = False,
+    int8: Annotated[
+        bool,
+        typer.Option(
+            "--int8", help="Weights in 8 bits: faster, hardly worse; a word may differ with the other lines (CPU)."
+        ),
+    ] = False,
 ) -> None:
     """Translate sentences, a file or standard input.
 
@@ -77,12 +82,15 @@ def translate(
             if result.truncated:
                 print(f"warning: line {number}: too long for the model, only its beginning was read", file=sys.stderr)
             several = [result, *result.others]
-            several += [result] * (search.n_best - len(several))  # of an empty line: as many as of the others
+            missing = search.n_best - len(several)
+            several += [] if result.source else [result] * missing  # of an empty line: as many as of the others
             for rank, one in enumerate(several, start=1):
                 place = {"line": number, "rank": rank} if search.n_best > 1 else {}
                 cut = {"truncated": True} if one.truncated else {}
                 shown = json.dumps({**one.row, **place, **cut}, ensure_ascii=False) if as_json else one_line(one.text)
                 print(shown, file=file, flush=True)
+            if result.source and missing and not as_json:  # no more were found: their lines stay, and are empty
+                print("\n" * missing, end="", file=file, flush=True)
             if result.target_ids and picture.wanted(number):
                 picture.draw(result.attention, number)
     say_bad(bad)

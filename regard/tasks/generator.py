@@ -316,7 +316,9 @@ class Generator(Predictor):
         total = sum(row["nats"] for row in rows)
         bits = total / math.log(2) / sum(row["bytes"] for row in rows)
         loss = total / count
-        return Evaluation({"tokens": count, "loss": loss, "perplexity": math.exp(loss), "bits_per_byte": bits}, rows)
+        return Evaluation(
+            {"tokens": count, "loss": loss, "perplexity": math.exp(min(loss, 50.0)), "bits_per_byte": bits}, rows
+        )
 
     @torch.inference_mode()
     def _surprise(self, stream: Stream, stride: int) -> tuple[float, int]:

@@ -131,13 +131,14 @@ def evaluate(
     outputs = [result.text for result in results]
     texts, signatures = text_scores(outputs, references, metrics)
     forced = forced_scores(translator, pairs)
-    equal = sum(output == reference for output, reference in zip(outputs, references, strict=True))
+    same = str.casefold if variant is not None and variant.lowercase else str
+    equal = sum(same(output) == same(reference) for output, reference in zip(outputs, references, strict=True))
     scores = Scores(
         sentences=len(pairs),
         bleu=texts["bleu"],
         chrf=texts["chrf"],
         ter=texts["ter"],
-        perplexity=math.exp(forced.loss),
+        perplexity=math.exp(min(forced.loss, 50.0)),
         token_accuracy=100 * forced.accuracy,
         exact=100 * equal / max(1, len(pairs)),
         signatures=signatures,

@@ -27,6 +27,8 @@ from regard.tasks.marks import Marks
 
 WINDOW = 4096
 """Sentences read before translating: sorted by length within, given back in order. Memory stays constant."""
+SCORES_A_TOKEN = 2**13
+"""Scores that a step of a search may hold for every token of a batch (`decode.batch_tokens`)."""
 
 
 @dataclass(frozen=True)
@@ -125,8 +127,10 @@ class Translator:
         ids = [row[: self.reads] for row in read]
         done = {place: Translation(text, "", 0.0, [], [], self) for place, text in enumerate(texts) if not text}
         todo = [place for place, text in enumerate(texts) if text]
-        lengths = np.array([[len(ids[place]) + marks.room] for place in todo], dtype=np.int32).reshape(-1, 1)
-        for batch in plan(lengths, batch_tokens=options.batch_tokens, shuffle=False):
+        # What a step holds grows with the rows, the beam and the vocabulary: many short lines must not be one batch.
+        least = (options.beam * len(self.tokenizer)) // SCORES_A_TOKEN
+        lengths = np.array([[max(least, len(ids[place]) + marks.room)] for place in todo], dtype=np.int32)
+        for batch in plan(lengths.reshape(-1, 1), batch_tokens=options.batch_tokens, shuffle=False):
             places = [todo[row] for row in batch]
             limits = Limits(
                 begin=marks.start,
@@ -149,6 +153,8 @@ class Translator:
                     )
                     for one in best
                 ]  # fmt: skip
+                if not found:
+                    raise UserError("no output was found: the weights of this model are no numbers; train it again")
                 done[place] = replace(found[0], others=found[1:])
         return [done[place] for place in range(len(window))]
 
@@ -158,7 +164,10 @@ class Translator:
         limit = min(options.max_length or max(10 + 2 * read, least, prefix + 10 if prefix else 0), self.writes)
         if limit < prefix or limit < options.min_length:
             what = f"a prefix of {prefix} tokens" if limit < prefix else f"min_length = {options.min_length}"
-            raise UserError(f"max_length = {limit}: is less than {what}")
+            room = (
+                f"max_length = {limit}" if limit == options.max_length else f"the model writes {limit} tokens at most"
+            )
+            raise UserError(f"{room}: is less than {what}")
         return limit
 
     @torch.inference_mode()

@@ -63,6 +63,7 @@ def join(device: str = "auto") -> Ranks:
     return Ranks(rank, size, chosen)
 
 
+DEVICES = ("cpu", "cuda", "mps", "xpu")
 _TORCHRUN = (("WORLD_SIZE", "1"), ("RANK", "0"), ("LOCAL_RANK", "0"))
 
 
@@ -78,4 +79,6 @@ def pick_device(name: str, local_rank: int = 0) -> torch.device:
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"device = {name!r}: cannot be used here ({reason}); try 'auto' or 'cpu'") from None
+    if device.type not in DEVICES:
+        raise UserError(f"device = {name!r}: nothing can be trained there; one of auto, {', '.join(DEVICES)}")
     return device

@@ -122,6 +122,8 @@ class RunFolder:
             with atomic(self.path / "training" / ".writable") as probe:
                 probe.touch()
             (self.path / "training" / ".writable").unlink()
+            for left in [*(self.path / "training").glob(".*.tmp"), *self.path.glob(".*.tmp")]:  # by a killed process
+                left.unlink(missing_ok=True)
         except OSError as error:
             raise UserError(f"{self.path}: cannot be written ({error.strerror}); choose another --out") from None
 

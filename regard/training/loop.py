@@ -66,7 +66,7 @@ class Trainer:
 
     def fit(self, display: Display, interrupt: Interrupt) -> Progress:
         """Train until the last step, until the score stops rising, or until interrupted; return where it stands."""
-        config, metrics = self.config, Metrics(self.folder, self.progress.metrics_bytes if self.ranks.first else None)
+        config, metrics = self.config, Metrics(self.folder, self.progress if self.ranks.first else None)
         checkpoint_every = config.checkpoint_every or config.validate_every
         self.model.train()
         began = time.monotonic() - self.progress.seconds
@@ -77,11 +77,7 @@ class Trainer:
             loss, tokens = self.step(rate)
             self.progress = replace(self.progress, seconds=time.monotonic() - began)
             step = self.progress.step
-            if not math.isfinite(loss):
-                raise UserError(
-                    f"the loss is {loss} at step {step}: the training has diverged. Try a lower train.learning_rate "
-                    f"(now {config.learning_rate:g}) or a longer train.warmup; what was saved before is intact"
-                )
+            self._check(loss, "loss")
             report.add(step, loss, tokens, rate)
             last = step >= config.steps
             if step % REPORT_EVERY == 0 or last:
@@ -162,6 +158,7 @@ class Trainer:
         with self.averaged():
             self.model.eval()
             validation = self.task.validate(self.model, self.ranks)
+            self._check(validation.loss, "validation loss")
             self.model.train()
             best = self.progress.best
             if best is None or validation.rank > best:
@@ -185,6 +182,7 @@ class Trainer:
         load_weights(self.model, current, self.folder.model)
 
     def checkpoint(self) -> None:
+        self._check(nn.utils.get_total_norm(self.model.parameters()).item(), "size of the weights")
         if not self.ranks.first:
             return
         tensors = {f"model/{name}": weight for name, weight in weights_of(self.model).items()}
@@ -213,6 +211,15 @@ class Trainer:
         if self.ranks.first:
             self.folder.scores.unlink(missing_ok=True)
         self.progress = replace(self.progress, done=False, waited=0)
+
+    def _check(self, value: float, name: str) -> None:
+        """That it is a number: before anything is kept that is none."""
+        if not math.isfinite(value):
+            raise UserError(
+                f"the {name} is {value} at step {self.progress.step}: the training has diverged. Try a lower "
+                f"train.learning_rate (now {self.config.learning_rate:g}) or a longer train.warmup; what was saved "
+                "before is intact"
+            )
 
     def _epoch(self, epoch: int) -> list[NDArray[np.int64]]:
         if self._plan is None or self._plan[0] != epoch:

@@ -9,26 +9,26 @@ from collections.abc import Mapping
 from typing import Any
 
 from regard.data.folders import atomic
-from regard.training.folder import RunFolder
+from regard.training.folder import Progress, RunFolder
 
 
 class Metrics:
     """Appends rows. On resume the file is cut back to where the checkpoint stood, so that no step is told twice.
 
-    `keep` is the number of bytes to keep, None for a rank that does not write.
+    `progress` is where the training stands, None for a rank that does not write.
     """
 
-    def __init__(self, folder: RunFolder, keep: int | None) -> None:
-        self.folder, self.size, self._file, self._board = folder, keep or 0, None, None
-        if keep is None:
+    def __init__(self, folder: RunFolder, progress: Progress | None) -> None:
+        self.folder, self.size, self._file, self._board = folder, 0, None, None
+        if progress is None:
             return
         self._file = folder.metrics.open("ab")
-        self.size = min(keep, folder.metrics.stat().st_size)
+        self.size = min(progress.metrics_bytes, folder.metrics.stat().st_size)
         self._file.truncate(self.size)
         if importlib.util.find_spec("tensorboard"):
             from torch.utils.tensorboard import SummaryWriter
 
-            self._board = SummaryWriter(str(folder.path / "tensorboard"))
+            self._board = SummaryWriter(str(folder.path / "tensorboard"), purge_step=progress.step + 1)
 
     def write(self, row: Mapping[str, float]) -> None:
         if self._file is None:

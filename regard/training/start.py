@@ -158,8 +158,12 @@ def resume(out: Path, *, settings: Values | None = None, display: Display | None
     changes = dict(flatten(settings or {}))
     if fixed := [key for key in changes if not key.startswith(("train.", "decode."))]:
         raise UserError(f"{fixed[0]}: cannot be changed on resuming (only train.* and decode.*); train a new run")
-    if "train.optimizer" in changes:
-        raise UserError("train.optimizer: cannot be changed on resuming; train a new run")
+    for name, why in (("optimizer", "it has its own memory"), ("validate_sentences", "scores could not be compared")):
+        if f"train.{name}" in changes:
+            raise UserError(f"train.{name}: cannot be changed on resuming ({why}); train a new run")
+    further = any(f"train.{name}" in changes for name in ("steps", "epochs", "patience"))
+    if folder.scores.exists() and not further and (idle := [key for key in changes if key.startswith("train.")]):
+        raise UserError(f"{idle[0]}: {out} has ended, so this would change nothing (to go on, add train.steps=...)")
     if "train.steps" in changes:
         changes.setdefault("train.epochs", None)
     config, changed = settings_of([("", values), ("on resuming", changes)])
@@ -177,7 +181,6 @@ def resume(out: Path, *, settings: Values | None = None, display: Display | None
                 origins |= {key: origin for key, origin in changed.items() if origin}
                 write_text(folder.config, dump(config, origins))
         ranks.wait()
-        further = any(f"train.{name}" in changes for name in ("steps", "epochs", "patience"))
         return _run(config, folder, ranks, display, further=further)
     except KeyboardInterrupt:
         raise Interrupted(f"Stopped. Go on: regard train --resume {folder.path}") from None
@@ -271,11 +274,16 @@ def _fit(config: Config, task: Task, folder: RunFolder, ranks: Ranks, display: D
     if frozen := freeze(model, config.train.freeze):
         display.note(f"Frozen: {frozen:,} of them")
     trainer = Trainer(model, task, _with_steps(config.train, task, ranks), folder, ranks)
+    if trainer.config.warmup != config.train.warmup:
+        display.note(f"Warm-up in {trainer.config.warmup:,} steps, a tenth of all")
     for warning in trainer.resume():
         display.note(f"warning: {warning}")
     if further and trainer.progress.done and trainer.progress.step < trainer.config.steps:
         trainer.reopen()
-    if trainer.progress.step:
+    if not trainer.progress.done and trainer.progress.step >= trainer.config.steps:
+        steps = trainer.config.steps
+        raise UserError(f"train.steps = {steps:,}: the run is at step {trainer.progress.step:,} already; give more")
+    if trainer.progress.step and not trainer.progress.done:
         display.note(f"Going on from step {trainer.progress.step:,}")
     with Interrupt() as interrupt:
         return trainer.fit(display, interrupt)
@@ -284,7 +292,8 @@ def _fit(config: Config, task: Task, folder: RunFolder, ranks: Ranks, display: D
 def _with_steps(config: TrainConfig, task: Task, ranks: Ranks) -> TrainConfig:
     """Where epochs were asked for, the steps that they are."""
     if config.epochs is None:
-        return config
+        short = config.warmup >= config.steps  # the rate would never reach its height
+        return config.model_copy(update={"warmup": math.ceil(config.steps / 10)}) if short else config
     batches = len(plan(task.lengths, batch_tokens=config.batch_tokens, seed=config.seed))
     steps = math.ceil(config.epochs * batches / (config.accumulate * ranks.size))
     return config.model_copy(update={"steps": steps, "warmup": min(config.warmup, math.ceil(steps / 10))})

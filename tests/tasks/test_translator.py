@@ -176,3 +176,31 @@ def test_validation_translates_from_all_parts_of_a_file(tmp_path: Path, monkeypa
     monkeypatch.setattr(Translator, "translate", noted)
     task.validate(task.build(config, task.vocabulary, task.facts).eval(), join("cpu"))
     assert [len(text.split()) for text in seen] == [2, 3, 4, 5, 6]
+
+
+def test_many_short_lines_are_not_one_batch(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scores of a step are rows times beam times vocabulary."""
+    sizes: list[int] = []
+    inner = module.search
+
+    def counted(model: Any, source: Any, options: Any, limits: Any) -> Any:
+        sizes.append(len(source))
+        return inner(model, source, options, limits)
+
+    monkeypatch.setattr(module, "search", counted)
+    monkeypatch.setattr(module, "SCORES_A_TOKEN", 4)
+    options = SearchConfig(beam=5, batch_tokens=256)
+    assert len(list(translator.translate(["w1"] * 60, options))) == 60
+    most = 256 * 4 // (5 * len(translator.tokenizer))
+    assert max(sizes) <= most + 1 < 60
+
+
+def test_no_numbers_give_no_output_but_a_word(translator: Translator) -> None:
+    import copy
+
+    broken = copy.deepcopy(translator.model)
+    with torch.no_grad():
+        for weight in broken.parameters():
+            weight.fill_(float("nan"))
+    with pytest.raises(UserError, match="the weights of this model are no numbers"):
+        list(Translator(broken, translator.tokenizer).translate(["w1 w2"], SearchConfig(beam=2)))

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -235,3 +236,52 @@ def test_steps_that_are_asked_for_are_not_overruled_by_epochs(tmp_path: Path) ->
 def test_another_optimizer_on_resuming_is_refused(classifier_run: Path) -> None:
     with pytest.raises(UserError, match=r"train\.optimizer: cannot be changed"):
         resume(classifier_run, settings={"train.optimizer": "muon"})
+
+
+def test_what_cannot_be_changed_is_said(pairs_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    train("translate", [str(pairs_file)], out=out, model="transformer-tiny", settings={**SMALL, "train.steps": 20})
+    before = (out / "config.yaml").read_text(encoding="utf8")
+    with pytest.raises(UserError, match=r"train.learning_rate: .* has ended, so this would change nothing"):
+        resume(out, settings={"train.learning_rate": 0.5})
+    with pytest.raises(UserError, match=r"train.validate_sentences: cannot be changed on resuming"):
+        resume(out, settings={"train.validate_sentences": 0, "train.steps": 40})
+    assert (out / "config.yaml").read_text(encoding="utf8") == before
+    progress, tensors, _ = RunFolder(out).load_checkpoint() or pytest.fail("it was saved")
+    RunFolder(out).save_checkpoint(replace(progress, done=False), tensors)
+    with pytest.raises(UserError, match=r"train.steps = 10: the run is at step 20 already"):
+        resume(out, settings={"train.steps": 10})
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    folder.create()
+    left = [
+        folder.path / "training" / ".step-000000500.safetensors.99999.tmp",
+        folder.path / ".model.safetensors.9.tmp",
+    ]
+    for path in left:
+        path.touch()
+    folder.create()
+    assert not any(path.exists() for path in left)
+
+
+def test_weights_that_are_no_numbers_are_never_kept(pairs_file: Path, tmp_path: Path) -> None:
+    """The step before a validation is the bad one: its loss was still good."""
+    good = {**SMALL, "train.steps": 40, "train.validate_every": 5, "train.warmup": 0}
+    wild = {**good, "train.learning_rate": 1e38, "train.clip": 0.0, "train.validate_every": 1}
+    with pytest.raises(UserError, match="has diverged"):
+        train("translate", [str(pairs_file)], out=tmp_path / "a", model="transformer-tiny", settings=wild)
+    assert not (tmp_path / "a" / "model.safetensors").exists()
+    assert not RunFolder(tmp_path / "a").checkpoints()
+    unseen = {**wild, "train.validate_every": 30, "train.checkpoint_every": 1}
+    with pytest.raises(UserError, match="has diverged"):
+        train("translate", [str(pairs_file)], out=tmp_path / "b", model="transformer-tiny", settings=unseen)
+    assert not RunFolder(tmp_path / "b").checkpoints()
+
+
+def test_a_warm_up_longer_than_the_training_is_shortened(pairs_file: Path, tmp_path: Path) -> None:
+    settings = {**SMALL, "train.steps": 30, "train.warmup": 400, "train.learning_rate": 1e-3}
+    train("translate", [str(pairs_file)], out=tmp_path / "a", model="transformer-tiny", settings=settings)
+    rates = [row["learning_rate"] for row in told(tmp_path / "a") if "learning_rate" in row]
+    assert max(rates) > 3e-4, "without it the rate would end at 30 of 400 parts"
