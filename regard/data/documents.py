@@ -23,7 +23,7 @@ from regard.data.tokenizers import Tokenizer
 
 Layout = Literal["auto", "lines", "prose"]
 _END = re.compile(  # group 1: what lies between two sentences
-    r"[.!?…][\"'”’)\]]*(\s+)(?=[\"'“‘(\[]*[A-Z0-9\u00C0-\u00DE\u0400-\u042F])|[。！？][”’」』）]*(?=[^”’」』）])()"
+    r"[.!?…][\"'”’)\]]*(\s+)(?=[\"'“‘(\[]*[A-Z0-9\u00C0-\u00DE\u0400-\u042F])|[。！？][”’」』）]*(?=[^”’」』）])"
 )
 _BATCH = 10_000
 
