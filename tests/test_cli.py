@@ -165,7 +165,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "unknown device": ("pairs.tsv --set train.device=gpu9", r"device = 'gpu9': cannot be used here"),
     "missing recipe": ("pairs.tsv --config none.yaml", r"none\.yaml: cannot be read"),
     "broken recipe": ("pairs.tsv --config broken.yaml", r"broken\.yaml: not valid YAML"),
-    "unknown tokenizer": ("pairs.tsv --set tokenizer.file=none.json", r"none\.json: no tokenizer there"),
+    "unknown tokenizer": ("pairs.tsv --set tokenizer.file=none.json", r"none\.json: there is no such file"),
     "no files": ("", r"data\.train: no file given"),
 }
 

@@ -104,6 +104,8 @@ class RunFolder:
         file.truncate(0)
         print(os.getpid(), file=file, flush=True)
         self._lock = file
+        for left in [*(self.path / "training").glob(".*.tmp"), *self.path.glob(".*.tmp")]:  # by a process that was killed
+            left.unlink(missing_ok=True)
 
     def release(self) -> None:
         if self._lock is not None:
@@ -122,8 +124,6 @@ class RunFolder:
             with atomic(self.path / "training" / ".writable") as probe:
                 probe.touch()
             (self.path / "training" / ".writable").unlink()
-            for left in [*(self.path / "training").glob(".*.tmp"), *self.path.glob(".*.tmp")]:  # by a killed process
-                left.unlink(missing_ok=True)
         except OSError as error:
             raise UserError(f"{self.path}: cannot be written ({error.strerror}); choose another --out") from None
 

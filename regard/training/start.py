@@ -161,14 +161,14 @@ def resume(out: Path, *, settings: Values | None = None, display: Display | None
     for name, why in (("optimizer", "it has its own memory"), ("validate_sentences", "scores could not be compared")):
         if f"train.{name}" in changes:
             raise UserError(f"train.{name}: cannot be changed on resuming ({why}); train a new run")
-    further = any(f"train.{name}" in changes for name in ("steps", "epochs", "patience"))
-    if folder.scores.exists() and not further and (idle := [key for key in changes if key.startswith("train.")]):
-        raise UserError(f"{idle[0]}: {out} has ended, so this would change nothing (to go on, add train.steps=...)")
     if "train.steps" in changes:
         changes.setdefault("train.epochs", None)
     config, changed = settings_of([("", values), ("on resuming", changes)])
     _check_layers(config)
     task_named(config.task).check(config)
+    further = any(f"train.{name}" in changes for name in ("steps", "epochs", "patience"))
+    if folder.scores.exists() and not further and (idle := [key for key in changes if key.startswith("train.")]):
+        raise UserError(f"{idle[0]}: {out} has ended, so this would change nothing (to go on, add train.steps=...)")
     ranks = join(config.train.device)
     display = display if display and ranks.first else Display()
     try:

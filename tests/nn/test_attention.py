@@ -140,4 +140,4 @@ def test_the_softmax_of_attention_is_written_once() -> None:
         for path in (package / folder).glob("*.py")
         if re.search(r"(torch|F|\w+)\.softmax\(", path.read_text(encoding="utf8"))
     }
-    assert homes == {"attention.py"}
+    assert homes - {"loss.py"} == {"attention.py"}, "the loss has one of its own, over the vocabulary"

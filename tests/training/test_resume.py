@@ -262,8 +262,13 @@ def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     ]
     for path in left:
         path.touch()
-    folder.create()
+    folder.hold()
     assert not any(path.exists() for path in left)
+    left[0].touch()
+    with pytest.raises(UserError, match="is being trained by another process"):
+        RunFolder(tmp_path / "run").hold()
+    assert left[0].exists(), "it may be what the other process writes"
+    folder.release()
 
 
 def test_weights_that_are_no_numbers_are_never_kept(pairs_file: Path, tmp_path: Path) -> None:
