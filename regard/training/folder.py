@@ -104,7 +104,10 @@ class RunFolder:
         file.truncate(0)
         print(os.getpid(), file=file, flush=True)
         self._lock = file
-        for left in [*(self.path / "training").glob(".*.tmp"), *self.path.glob(".*.tmp")]:  # by a process that was killed
+        for left in [
+            *(self.path / "training").glob(".*.tmp"),
+            *self.path.glob(".*.tmp"),
+        ]:  # by a process that was killed
             left.unlink(missing_ok=True)
 
     def release(self) -> None:
