@@ -43,17 +43,19 @@ class _ProjectedLoss(torch.autograd.Function):
         grad_weight = torch.zeros_like(weight, dtype=torch.float32)  # sums over chunks lose too much in bfloat16
         grad_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
         loss = torch.zeros((), dtype=torch.float32, device=hidden.device)
-        room = weight.new_empty(min(CHUNK, len(hidden)), len(weight))
+        room = weight.new_empty(min(CHUNK, len(hidden)) * len(weight))
         uniform, weight_sum, hidden_sum = smoothing / len(weight), weight.float().sum(dim=0), hidden.float().sum(dim=0)
+        words = 0 if hidden.dtype == torch.float32 else 1  # its dimension: MKL is faster one way, oneDNN the other
         for rows in range(0, len(hidden), CHUNK):
-            part, answer = hidden[rows : rows + CHUNK], target[rows : rows + CHUNK, None]
-            logits = _linear(part, weight, bias, room[: len(part)])  # (chunk, V)
-            chosen, peak = logits.gather(1, answer), logits.amax(dim=1, keepdim=True)
-            grad = torch.softmax(logits, dim=1, out=logits)  # in place: p, and soon the gradient
-            partition = peak.float() - grad.amax(dim=1, keepdim=True).log()  # Z = z - log p, of the likeliest
+            part, answer = hidden[rows : rows + CHUNK], target[rows : rows + CHUNK].unsqueeze(words)
+            logits = _logits(part, weight, bias, room, words)
+            chosen, peak = logits.gather(words, answer), logits.amax(dim=words, keepdim=True)
+            p = torch.softmax(logits, dim=words, out=logits)  # in place
+            partition = peak.float() - p.amax(dim=words, keepdim=True).log()  # Z = z - log p, of the likeliest
             loss += (partition - (1 - smoothing) * chosen).sum()
             # d loss / d logits = p - (1-ε)·onehot - ε/V; what is the same in a whole row or column, after the products
-            grad.scatter_add_(1, answer, grad.new_full(answer.shape, smoothing - 1))
+            grad = p.scatter_add_(words, answer, p.new_full(answer.shape, smoothing - 1))
+            grad = grad if words else grad.t()  # (chunk, V)
             torch.mm(grad, weight, out=grad_hidden[rows : rows + CHUNK])
             grad_hidden[rows : rows + CHUNK].sub_(uniform * weight_sum)
             if grad.dtype == torch.float32:
@@ -77,11 +79,14 @@ class _ProjectedLoss(torch.autograd.Function):
         return *(None if grad is None else grad * scale for grad in ctx.saved_tensors), None, None
 
 
-def _linear(inputs: Tensor, weight: Tensor, bias: Tensor | None, room: Tensor) -> Tensor:
-    """x W' + b, into memory that is there already: new memory for every chunk would cost as much as a pass over it."""
+def _logits(inputs: Tensor, weight: Tensor, bias: Tensor | None, room: Tensor, words: int) -> Tensor:
+    """x W' + b, (chunk, V); or its transpose, (V, chunk), where `words` is the dimension 0. It takes the place of the
+    chunk before: new memory for every chunk would cost as much as a pass over it."""
+    left, right = (inputs, weight) if words else (weight, inputs)
+    room = room[: len(inputs) * len(weight)].view(len(left), len(right))
     if bias is None:
-        return torch.mm(inputs, weight.t(), out=room)
-    return torch.addmm(bias, inputs, weight.t(), out=room)
+        return torch.mm(left, right.t(), out=room)
+    return torch.addmm(bias.unsqueeze(1 - words), left, right.t(), out=room)
 
 
 def soft_loss(logits: Tensor, teacher: Tensor, temperature: float = 1.0) -> Tensor:
