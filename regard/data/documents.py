@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.badlines import BadLines, Location
-from regard.data.files import format_of, lines
-from regard.data.language import records, text_paths
+from regard.data.files import format_of, lines, text_files
+from regard.data.language import records
 from regard.data.store import Store, StoreWriter
 from regard.data.subwords import tells_spaces
 from regard.data.tokenizers import Tokenizer
@@ -30,7 +30,7 @@ _BATCH = 10_000
 
 def sentences(files: Sequence[str], layout: Layout, bad: BadLines) -> Iterator[str]:
     """Every sentence; an empty one ends a document, as does the end of a file."""
-    for path in text_paths(files):
+    for path in text_files(files):
         prose = layout == "prose" or (layout == "auto" and _is_prose(path))
         for text in _lines(path, bad):
             if not text:

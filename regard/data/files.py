@@ -52,7 +52,7 @@ def expand(files: Sequence[str | Path]) -> list[Path]:
 
 
 def text_files(names: Sequence[str]) -> list[Path]:
-    """The text files behind names and patterns; of a folder, all that are in it, however deep."""
+    """The text files behind names and patterns, no tables; of a folder, all that are in it, however deep."""
     found: list[Path] = []
     for name in names:
         path = Path(name).expanduser()
@@ -60,6 +60,9 @@ def text_files(names: Sequence[str]) -> list[Path]:
         if path.is_dir() and not inside:
             raise UserError(f"{path}: this folder is empty; give text files")
         found += inside if path.is_dir() else expand([name])
+    for path in found:
+        if format_of(path) not in ("text", "jsonl"):
+            raise UserError(f"{path}: give plain text (.txt, or .gz of it) or .jsonl with a field 'text'")
     return found
 
 

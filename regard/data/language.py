@@ -58,7 +58,7 @@ class Texts:
 
     @cached_property
     def paths(self) -> list[Path]:
-        return text_paths(self.files)
+        return text_files(self.files)
 
     @property
     def stamps(self) -> list[tuple[str, int, int]]:
@@ -69,15 +69,6 @@ class Texts:
     def lone(self) -> bool:
         """There is one document, and so no border."""
         return len(self.paths) == 1 and format_of(self.paths[0]) == "text"
-
-
-def text_paths(files: Sequence[str]) -> list[Path]:
-    """The files, all of which must be texts."""
-    found = text_files(files)
-    for path in found:
-        if format_of(path) not in ("text", "jsonl"):
-            raise UserError(f"{path}: give plain text (.txt, or .gz of it) or .jsonl with a field 'text'")
-    return found
 
 
 def pieces(parts: Iterable[str], size: int = PIECE) -> Iterator[str]:

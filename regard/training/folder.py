@@ -104,11 +104,9 @@ class RunFolder:
         file.truncate(0)
         print(os.getpid(), file=file, flush=True)
         self._lock = file
-        for left in [
-            *(self.path / "training").glob(".*.tmp"),
-            *self.path.glob(".*.tmp"),
-        ]:  # by a process that was killed
-            left.unlink(missing_ok=True)
+        for place in (self.path, self.path / "training"):
+            for left in place.glob(".*.tmp"):  # by a process that was killed
+                left.unlink(missing_ok=True)
 
     def release(self) -> None:
         if self._lock is not None:
@@ -119,6 +117,11 @@ class RunFolder:
     def checkpoints(self) -> list[Path]:
         """The newest first."""
         return sorted((self.path / "training").glob("step-*.safetensors"), reverse=True)
+
+    @property
+    def reached(self) -> int:
+        """The step of the newest checkpoint."""
+        return max((int(path.stem.removeprefix("step-")) for path in self.checkpoints()), default=0)
 
     def create(self) -> None:
         """Makes the folder; an answer at once when it cannot be written."""

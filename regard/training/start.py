@@ -169,6 +169,8 @@ def resume(out: Path, *, settings: Values | None = None, display: Display | None
     further = any(f"train.{name}" in changes for name in ("steps", "epochs", "patience"))
     if folder.scores.exists() and not further and (idle := [key for key in changes if key.startswith("train.")]):
         raise UserError(f"{idle[0]}: {out} has ended, so this would change nothing (to go on, add train.steps=...)")
+    if "train.steps" in changes and config.train.steps <= folder.reached:
+        raise UserError(f"train.steps = {config.train.steps:,}: {out} is at step {folder.reached:,} already; give more")
     ranks = join(config.train.device)
     display = display if display and ranks.first else Display()
     try:
@@ -280,9 +282,6 @@ def _fit(config: Config, task: Task, folder: RunFolder, ranks: Ranks, display: D
         display.note(f"warning: {warning}")
     if further and trainer.progress.done and trainer.progress.step < trainer.config.steps:
         trainer.reopen()
-    if not trainer.progress.done and trainer.progress.step >= trainer.config.steps:
-        steps = trainer.config.steps
-        raise UserError(f"train.steps = {steps:,}: the run is at step {trainer.progress.step:,} already; give more")
     if trainer.progress.step and not trainer.progress.done:
         display.note(f"Going on from step {trainer.progress.step:,}")
     with Interrupt() as interrupt:
