@@ -10,7 +10,6 @@ from regard.hub.encoders import PublishedEncoder, read_encoder, write_encoder
 from regard.hub.folder import Folder, read_json
 from regard.hub.tokenizer import write_tokenizer
 from regard.models.base import EncoderConfig, HeadName
-from regard.models.bigbird import BigBirdConfig
 from regard.tasks import settings_of
 from regard.tasks.reading import subwords
 from regard.tasks.saved import Facts, Saved
@@ -55,10 +54,7 @@ def export_encoder(saved: Saved, out: Path) -> None:
     labels = ["LABEL_0"] if numbers else labels
     assert isinstance(config.model, EncoderConfig), "an encoder's run has an encoder's config"
     more = {OURS: dict(saved.facts)} if head == "span" else {}
-    model = config.model
-    if isinstance(model, BigBirdConfig):  # no weight depends on it
-        model = model.model_copy(update={"outside_training": "first"})
-    write_encoder(out, PublishedEncoder(model, head, saved.weights, {}, labels, problem), more)
+    write_encoder(out, PublishedEncoder(config.model, head, saved.weights, {}, labels, problem), more)
     # XLNet's summary is its last token: with padding on the right it would be of the padding.
     side = {"padding_side": "left"} if config.model.kind == "xlnet" else {}
     write_tokenizer(out, saved.tokenizer, saved.tokenizer.inner, segments=config.model.segments > 1, more=side)

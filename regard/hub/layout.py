@@ -42,7 +42,8 @@ class Layout:
     Settings: `fields` maps ours to those of its config.json (to several, where ours is one for what theirs could have
     two of; a dot leads into a section), `values` the values of a setting that have another name there, `fallbacks` a
     setting that older files lack to the one that stood for it. `fixed` are settings that ours has no choice for, with
-    the value they must have, and `means` the settings of ours that this kind of model stands for.
+    the value they must have, and `means` the settings of ours that this kind of model stands for; `read_as` are those
+    that no weight depends on: a model that has another value can be written too.
 
     Weights: `layers` says which of our settings counts the layers of each mark in a name. `prefix` stands before the
     names of a model with a head, except those in `outside`, and is missing in a bare encoder. `unless` names weights
@@ -61,6 +62,7 @@ class Layout:
     fallbacks: Mapping[str, str] = field(default_factory=dict)
     fixed: Mapping[str, object] = field(default_factory=dict)
     means: Mapping[str, object] = field(default_factory=dict)
+    read_as: Mapping[str, object] = field(default_factory=dict)
     layers: Mapping[str, str] = field(default_factory=lambda: {"{n}": "layers"})
     outside: tuple[str, ...] = ()
     unless: Mapping[str, str] = field(default_factory=dict)
@@ -86,7 +88,7 @@ class Layout:
             found = _inside(theirs, name)
             if found is not None and found != value:
                 raise UserError(f"config.json: {name} = {found!r}: only {value!r} is supported")
-        ours = dict(self.means)
+        ours = {**self.means, **self.read_as}
         for setting, names in self.fields.items():
             read = {name: self._value(theirs, name) for name in _tuple(names)}
             given = {name: value for name, value in read.items() if value is not None}
