@@ -139,7 +139,7 @@ class SearchConfig(Settings):
         if idle and found.method != "sample":
             name = idle[0]
             raise UserError(
-                f"{section}{name} = {given[name]:g}: is for sampling, and the method is {found.method} "
+                f"{section}{name} = {getattr(found, name):g}: is for sampling, and the method is {found.method} "
                 "(try method = sample)"
             )
         return found

@@ -302,7 +302,7 @@ class Run:
 
 def _several(given: Sequence[Any] | str | Path) -> Sequence[Any]:
     """One text is one, and not its letters."""
-    return [given] if isinstance(given, str | Path) else given
+    return [given] if isinstance(given, str | Path | bytes) else given
 
 
 def _seen(found: Classification | UserError) -> Classification:

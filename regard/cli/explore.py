@@ -33,15 +33,14 @@ def explore(
     import torch
 
     from regard.explorer.server import app
-    from regard.serving.guard import LOOPBACK, address_of, listen, new_token
+    from regard.serving.guard import address_of, listen, token_for
 
     paths = list(runs or [])
     if demo:
         paths.append(_demo())
     if not paths:
         raise UserError("no run given (try: regard explore --demo, or: regard explore runs/mine)")
-    if host not in LOOPBACK and not token:
-        token = new_token()
+    token = token_for(host, token)
     served = app(paths, token)
     weights = [file for path in paths for file in path.glob("*.safetensors")]
     if sum(file.stat().st_size for file in weights) < SMALL:
@@ -55,7 +54,9 @@ def explore(
             webbrowser.open(address)
         import uvicorn
 
-        uvicorn.Server(uvicorn.Config(served, log_level="warning")).run(sockets=[listening])
+        uvicorn.Server(uvicorn.Config(served, log_level="warning", timeout_graceful_shutdown=3)).run(
+            sockets=[listening]
+        )
 
 
 def _demo() -> Path:

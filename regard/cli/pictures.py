@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from regard.errors import UserError
 
@@ -33,7 +33,8 @@ class Picture:
             print(f"attention: drawn for the first {PICTURES} inputs only", file=sys.stderr)
         return self.path is not None and number <= PICTURES
 
-    def draw(self, record: AttentionRecord, number: int) -> None:
+    def draw(self, record: AttentionRecord, number: int, **about: Any) -> None:
+        """`about` is what else a page says: text, output, score."""
         assert self.path is not None, "only what is wanted is drawn"
         path = self.path if self.single else self.path.with_name(f"{self.path.stem}-{number}{self.path.suffix}")
         if not record.sites:
@@ -42,7 +43,7 @@ class Picture:
         if path.suffix == ".html":
             from regard.explorer.document import save
 
-            save(record.select(self.site or "*", heads), path)
+            save(record.select(self.site or "*", heads), path, heads="some" if heads else "all", **about)
             print(f"attention: {path}", file=sys.stderr)
             return
         record = record if self.subwords else record.words()

@@ -24,15 +24,16 @@ def serve(
     """
     import uvicorn
 
-    from regard.serving.guard import LOOPBACK, address_of, listen, new_token
+    from regard.serving.guard import address_of, listen, token_for
     from regard.serving.service import Service, app
 
-    if host not in LOOPBACK and not token:
-        token = new_token()
+    token = token_for(host, token)
     with listen(host, port) as listening:
         served = app(Service(runs, device, "int8" if int8 else "float32"), token)
         address = address_of(listening, host)
         typer.echo(f"Serving at {address} (what each verb takes: {address}openapi.json)\nCtrl-C ends.")
         if token:
             typer.echo(f"Send the header  Authorization: Bearer {token}")
-        uvicorn.Server(uvicorn.Config(served, log_level="warning")).run(sockets=[listening])
+        uvicorn.Server(uvicorn.Config(served, log_level="warning", timeout_graceful_shutdown=3)).run(
+            sockets=[listening]
+        )

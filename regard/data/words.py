@@ -7,6 +7,8 @@ the spaces back restores the text.
 
 from tokenizers import Regex, pre_tokenizers
 
+from regard.errors import UserError
+
 SPACE = "▁"
 _PIECE = Regex(r"▁?[^▁\p{P}\p{S}]+['’]?|▁?[[\p{P}\p{S}]&&[^▁]]|▁")
 
@@ -20,5 +22,9 @@ splitter = pre_tokenizers.Sequence(
 
 def split_words(text: str) -> list[str]:
     """`"L'homme dort."` -> `["L'", "homme", "dort", "."]`."""
-    pieces = (piece.lstrip(SPACE) for piece, _ in splitter.pre_tokenize_str(text))
+    try:
+        parted = splitter.pre_tokenize_str(text)
+    except (TypeError, UnicodeEncodeError):
+        raise UserError(f"{text!r}: is not text (half of a character)") from None
+    pieces = (piece.lstrip(SPACE) for piece, _ in parted)
     return [piece for piece in pieces if piece]

@@ -49,8 +49,11 @@ class Kept(Scene):
         return max(int(max(heads.weights.shape[1:])) for heads in self.held.sites.values())
 
 
-def document(record: AttentionRecord, *, text: str = "", output: str = "", score: float | None = None) -> str:
-    """A whole HTML page that shows `record`. The input is read from the record's own words unless it is given."""
+def document(
+    record: AttentionRecord, *, text: str = "", output: str = "", score: float | None = None, heads: str = "all"
+) -> str:
+    """A whole HTML page that shows `record`. The input is read from the record's own words unless it is given. Where
+    the record has only "some" heads, nothing is said of what goes through the layers."""
     if not record.sites:
         raise UserError("the record is empty: this model has no attention to show")
     size = sum(2 * heads.weights[0].nbytes * (len(heads.numbers) + 3) for heads in record.sites.values())
@@ -62,12 +65,15 @@ def document(record: AttentionRecord, *, text: str = "", output: str = "", score
     text = text or " ".join(record[record.alignment_site].keys.joined().tokens)
     seen = Seen(Kept(record, output, score))
     about = {"name": "Attention", "model": "", "examples": [text], "verbs": [], "positions": False, "checkpoints": []}
-    held = {"runs": [about], "looks": [seen.summary()], "matrices": _matrices(seen, record)}
+    rolls = heads == "all" and _whole(record)
+    looks = [{**seen.summary(), "rollout": rolls}]
+    held = {"runs": [about], "looks": looks, "matrices": _matrices(seen, record, rolls)}
     return _html(held, output or text)
 
 
-def save(record: AttentionRecord, path: Path, *, text: str = "", output: str = "", score: float | None = None) -> None:
-    page = document(record, text=text, output=output, score=score)
+def save(record: AttentionRecord, path: Path, **about: Any) -> None:
+    """`document` as a file."""
+    page = document(record, **about)
     try:
         with atomic(path) as temporary:
             temporary.write_text(page, encoding="utf8")
@@ -81,11 +87,23 @@ def frame(page: str, height: int = 760) -> str:
     return f'<iframe srcdoc="{html.escape(page, quote=True)}" style="{style}" title="Attention"></iframe>'
 
 
-def _matrices(seen: Seen, record: AttentionRecord) -> dict[str, Any]:
+def _whole(record: AttentionRecord) -> bool:
+    """Whether attention can be rolled out: every row and head of every layer must be there, from the first on."""
+    inner = {site: heads for site, heads in record.sites.items() if site.endswith(".self")}
+    rows = all(heads.weights.shape[1] == heads.weights.shape[2] for heads in inner.values())
+    heads = all(one.numbers == list(range(len(one.numbers))) for one in inner.values())
+    layers: dict[str, list[str]] = {}
+    for site in inner:
+        stack, _, rest = site.partition(".")
+        layers.setdefault(stack, []).append(rest.partition(".")[0])
+    begun = all(numbers == [str(number) for number in range(len(numbers))] for numbers in layers.values())
+    crossed = any(site.endswith("cross") for site in record.sites)
+    return rows and heads and begun and (not crossed or "encoder" in layers)
+
+
+def _matrices(seen: Seen, record: AttentionRecord, rolls: bool) -> dict[str, Any]:
     """Everything that the page may ask for, under the names by which it asks."""
-    inner = [heads for site, heads in record.sites.items() if site.endswith("self")]
-    whole = all(heads.weights.shape[1] == heads.weights.shape[2] for heads in inner)  # rollout needs every row
-    ways = ["mean", "max", *(["rollout"] if whole else [])]
+    ways = ["mean", "max", *(["rollout"] if rolls else [])]
     found: dict[str, Any] = {}
     for site, heads in record.sites.items():
         found[f"0/{site}/thumbnails"] = _packed(seen.thumbnails(site))

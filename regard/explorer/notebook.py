@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from regard.errors import UserError
 from regard.explorer.document import document, frame
 from regard.nn.record import AttentionRecord
 from regard.tasks.translator import Translation
@@ -34,4 +35,12 @@ def register() -> None:
     if shell:
         formatter = shell.display_formatter.formatters["text/html"]
         for kind in (Translation, AttentionRecord):
-            formatter.for_type(kind, lambda seen: show(seen)._repr_html_())
+            formatter.for_type(kind, _shown)
+
+
+def _shown(seen: Translation | AttentionRecord) -> str | None:
+    """None where there is nothing to look at, or too much for a page: then it is shown as text."""
+    try:
+        return show(seen)._repr_html_()
+    except UserError:
+        return None

@@ -52,7 +52,9 @@ def open_run(path: Path, checkpoint: str = "") -> Subject:
     if isinstance(predictor, Translator):
         return Translations(folder, name, predictor, config.decode, _examples(saved, task))
     if isinstance(predictor, EncoderPredictor | Filler):
-        return Readings(folder, name, config.task, predictor, _examples(saved, task) or [MASKED])
+        mask = predictor.reader.tokenizer.mask_text if isinstance(predictor, Filler) else ""
+        examples = _examples(saved, task) or [MASKED.replace("street", mask or "street")]
+        return Readings(folder, name, config.task, predictor, examples)
     if isinstance(predictor, Generator):
         return Writings(folder, name, predictor, config.decode, ["The cat", "Once upon a time"])
     if isinstance(predictor, ImageClassifier):
@@ -106,13 +108,13 @@ def training(folder: RunFolder) -> dict[str, Any]:
     """What the run reported while it was trained, and where it stands."""
     if not folder.metrics.is_file():
         raise UserError(f"{folder.path}: has no metrics.jsonl: it was not trained here, or has not reported yet")
-    rows = read_metrics(folder)
+    rows, settings = read_metrics(folder), read_run_config(folder)["train"]
     scores = json.loads(folder.scores.read_text(encoding="utf8")) if folder.scores.is_file() else {}
     told = {name: {key: row[key] for key in row if isinstance(row[key], float)} for name, row in scores.items()}
     return {
         "rows": rows,
         "step": int(max((row["step"] for row in rows), default=0)),
-        "steps": read_run_config(folder)["train"].get("steps"),
+        "steps": None if settings.get("epochs") else settings.get("steps"),
         "done": folder.scores.is_file(),
         "checkpoints": checkpoints(folder),
         "scores": told,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -27,10 +28,21 @@ PARTS = "|||"
 WISHES: dict[type[Any], str] = {
     Answerer: f"For an answer, write a question {PARTS} and the text it is about.",
     Chooser: f"For a choice, write a situation {PARTS} one choice {PARTS} another.",
+    Filler: "For a guess, write {mask} in place of a word.",
 }
 """What a run needs before it can answer."""
 
 Answers = list[tuple[str, float]]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a run makes of a text, and the tokens that it read for it; `cut` says that these are not all."""
+
+    output: str
+    answers: Answers
+    row: Encoding
+    cut: bool
 
 
 class Read(Scene):
@@ -38,16 +50,20 @@ class Read(Scene):
 
     output, score = "", None
 
-    def __init__(self, reader: Reader, parts: list[str]) -> None:
+    def __init__(self, reader: Reader, parts: list[str], answer: Answer | None) -> None:
         self.reader, tokenizer = reader, reader.tokenizer
         self.specials = frozenset(tokenizer.tokens(sorted(tokenizer.special.ids)))
-        long = sum(map(len, tokenizer.encode_batch(parts)))
-        if long > TOKENS:
-            raise too_long(long)
-        self.row: Encoding = tokenizer.inputs(parts[:1], parts[1:2] or None, most=reader.most, masks=True)[0]
+        self.row: Encoding = (
+            tokenizer.inputs(parts[:1], parts[1:2] or None, most=reader.most, masks=True)[0]
+            if answer is None
+            else answer.row
+        )
         self.empty = not any(parts)
-        if long > len(self.row.ids):
-            self.note = f"Only {len(self.row.ids):,} of {long:,} tokens were read: the model takes no more."
+        if answer is not None:
+            self.output, self.answers = answer.output, answer.answers
+        if self.row.overflowing if answer is None else answer.cut:
+            part = "the part with the answer is shown" if answer and answer.answers else "the model takes no more"
+            self.note = f"Only {len(self.row.ids):,} tokens of this text were read at once: {part}."
 
     @torch.inference_mode()
     def replay(self, recording: Recording) -> None:
@@ -79,36 +95,45 @@ class Readings(Subject):
         predictor, before = copy.copy(self.predictor), self.predictor.reader
         predictor.reader = Reader(without(before.model, wish.off), before.tokenizer, before.most)
         parts = [part.strip() for part in wish.text.split(PARTS)]
-        if not any(parts):
-            return Read(predictor.reader, parts)
-        output, answers = _answered(predictor, parts)
-        scene = Read(predictor.reader, [parts[0], output] if isinstance(predictor, Chooser) and answers else parts)
-        scene.output, scene.answers = output, answers
-        if not answers and type(predictor) in WISHES:
-            scene.note = WISHES[type(predictor)]
+        long = sum(map(len, predictor.reader.tokenizer.encode_batch(parts)))
+        if long > TOKENS:
+            raise too_long(long)
+        answer = _answered(predictor, parts) if any(parts) else None
+        scene = Read(predictor.reader, parts, answer)
+        if answer is None and any(parts):
+            scene.note = scene.note or WISHES.get(type(predictor), "").format(mask=predictor.reader.tokenizer.mask_text)
         return scene
 
 
-def _answered(predictor: EncoderPredictor[Any] | Filler, parts: list[str]) -> tuple[str, Answers]:
-    """What the run makes of a text and what else belongs to it; its answers, best first, or in the order of words."""
+def _answered(predictor: EncoderPredictor[Any] | Filler, parts: list[str]) -> Answer | None:
+    """What the run makes of a text and what else belongs to it; its answers, best first, or in the order of words. None
+    where it needs something else."""
     match predictor, parts:
         case Classifier(), [text, *second]:
             (classified,) = predictor.classify([text], second[:1] or None)
-            return classified.label, _best(classified.probabilities.items())
-        case Tagger(), [text, *_]:
-            (tagged,) = predictor.tag([split_words(text)])
+            best, row = _best(classified.probabilities.items()), classified.attention_of
+            return Answer(classified.label, best, row, classified.truncated)
+        case Tagger(), [text, *_] if words := split_words(text):
+            (tagged,) = predictor.tag([words])
             named = [f"{word} {tag}" for word, tag in zip(tagged.words, tagged.tags, strict=True)]
-            return " ".join(tagged.tags), list(zip(named, tagged.probabilities, strict=True))
+            chances = list(zip(named, tagged.probabilities, strict=True))
+            return Answer(" ".join(tagged.tags), chances, tagged.parts[0], len(tagged.parts) > 1)
         case Answerer(), [question, context, *_]:
             (found,) = predictor.answer([question], [context])
-            return found.text, [(found.text or "no answer", found.probability)]
+            tokens = sum(map(len, predictor.reader.tokenizer.encode_batch([question, context])))
+            read = len(found.window.ids) - sum(found.window.special_tokens_mask)
+            return Answer(found.text, [(found.text or "no answer", found.probability)], found.window, read < tokens)
         case Chooser(), [context, *choices] if len(choices) > 1:
             (chosen,) = predictor.choose([context], [choices])
-            return chosen.text, _best(zip(choices, chosen.probabilities, strict=True))
-        case Filler(), [text, *_] if predictor.facts["head"] and predictor.reader.tokenizer.mask_text in text:
+            row = chosen.encodings[chosen.number]
+            best = _best(zip(choices, chosen.probabilities, strict=True))
+            return Answer(chosen.text, best, row, bool(row.overflowing))
+        case Filler(), [text, *_] if predictor.facts["head"] and predictor.has_mask(text):
             (filled,) = predictor.fill([text])
-            return filled.text, [(guess.word, guess.probability) for guess in filled.masks[0]]
-    return "", []
+            guesses = filled.masks[0] if len(filled.masks) == 1 else [several[0] for several in filled.masks]
+            chances = [(guess.word, guess.probability) for guess in guesses]
+            return Answer(filled.text, chances, filled.encoding, bool(filled.encoding.overflowing))
+    return None
 
 
 def _best(answers: Iterable[tuple[str, float]]) -> Answers:

@@ -54,6 +54,10 @@ class Seen:
             self._one = site, self.scene.record(Recording(sites=site))[site]
         return self._one[1]
 
+    def let_go(self) -> None:
+        """Of a site that may be large: it can be recorded again."""
+        self._one = None
+
     def matrix(self, site: str, head: str, unit: str) -> Weights:
         """(queries, keys) of one head, or of the heads' "mean", "max" or "rollout"; over "words" or "tokens"."""
         held = self.site(site)
@@ -63,7 +67,7 @@ class Seen:
             matrix = held.weights.max(axis=0)
         elif head == "rollout":
             matrix = self._rollout(site)
-        elif head.isdigit():
+        elif head.isdecimal():
             matrix = held.head(int(head))
         else:
             raise UserError(f"head = {head!r}: must be a number, 'mean', 'max' or 'rollout'")
@@ -105,6 +109,7 @@ class Seen:
         }
         if scene.image is not None:
             answer["image"] = scene.image
+        answer["rollout"] = any(site.endswith(".self") for site in self.heads)  # an RNN has no layers to go through
         return {**answer, "axes": [asdict(axis) for axis in axes], "sites": sites, "alignment": self._alignment()}
 
     def _alignment(self) -> str | None:
@@ -149,6 +154,9 @@ class Shelf:
         if key not in self._scenes:
             self._scenes[key] = Seen(make())
         self._scenes.move_to_end(key)
+        for other, scene in self._scenes.items():
+            if other != key:
+                scene.let_go()
         while len(self._scenes) > self.size:
             self._scenes.popitem(last=False)
         return self._scenes[key]

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from regard.config import SearchConfig
+from regard.data.readers import one_line
 from regard.data.tokenizers import SPECIALS
 from regard.decoding import Limits, Trace, beam
 from regard.explorer.scene import TOKENS, Scene, Subject, Wish, check_forced, too_long
@@ -39,7 +40,7 @@ class Translated(Scene):
             )
         self.trace: Trace = []
         self.target: list[int] = []
-        self.score = None
+        self.score, self.ended = None, True
         if self.source:
             opening = len(marks.opening)
             wanted = options.max_length or 10 + 2 * len(self.source)
@@ -47,7 +48,7 @@ class Translated(Scene):
             limits = Limits(marks.start, marks.end, [most], marks.never, [list(forced)], opening=marks.opening)
             best = beam(model, self._source, options, limits, self.trace)[0][0]
             del self.trace[:opening]  # what every output begins with is no choice
-            self.target, self.score = best.ids[opening:], best.score
+            self.target, self.score, self.ended = best.ids[opening:], best.score, best.ended
         self.output = tokenizer.decode(self.target)
 
     @property
@@ -81,7 +82,8 @@ class Translated(Scene):
         hidden = self._hidden(None)[0, len(marks.opening) :]
         log_probs = torch.log_softmax(self.model.output(hidden).float(), dim=-1)  # (T, V)
         log_probs[:, list(marks.never)] = float("-inf")
-        return told_steps(log_probs, [*self.target, marks.end], len(self.forced), self.trace, self.tokenizer)
+        chosen = [*self.target, *([marks.end] if self.ended else [])]
+        return told_steps(log_probs[: len(chosen)], chosen, len(self.forced), self.trace, self.tokenizer)
 
 
 class Translations(Subject):
@@ -99,4 +101,4 @@ class Translations(Subject):
 
     def look(self, wish: Wish) -> Scene:
         model = without(self.translator.model, wish.off)
-        return Translated(self.translator.using(model), wish.text.strip(), self.options, wish.forced)
+        return Translated(self.translator.using(model), one_line(wish.text), self.options, wish.forced)

@@ -26,7 +26,7 @@ def without(model: Model, off: Iterable[str]) -> Model:
     twin: nn.Module = model
     for name in off:
         match name.split("."):
-            case [stack, layer, kind, head] if kind in SUBLAYERS and head.isdigit():
+            case [stack, layer, kind, head] if kind in SUBLAYERS and head.isdecimal():
                 path, change = [*_stack(model, stack, name), layer, SUBLAYERS[kind]], _headless(int(head), name)
             case [stack, layer]:
                 path, change = [*_stack(model, stack, name), layer], _passing
@@ -38,7 +38,8 @@ def without(model: Model, off: Iterable[str]) -> Model:
 
 def _stack(model: nn.Module, stack: str, name: str) -> list[str]:
     """Where the stack of layers of that name is, however deep: a head may stand around the model."""
-    places = [place for place, part in model.named_modules() if isinstance(part, Stack)]
+    stacks = [(place, part) for place, part in model.named_modules() if isinstance(part, Stack)]
+    places = [place for place, stack_ in stacks if all(hasattr(layer, "feed_forward") for layer in stack_)]
     for place in places:
         if place.rpartition(".")[2] == stack:
             return str(place).split(".")

@@ -10,9 +10,11 @@ Sites have stable names: `encoder.3.self`, `decoder.3.self`, `decoder.3.cross`; 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +26,7 @@ from regard.errors import UserError, nearest
 Weights = npt.NDArray[np.float32]
 Groups = list[list[int]]
 """For each word the indices of its tokens."""
+_BYTES = re.compile("(?:<0x[0-9A-F]{2}>)+")
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,12 @@ class Recording:
         return torch.cat(self.weights[site], dim=2)
 
 
+def _spelled(word: str) -> str:
+    """With letters in place of their bytes ("<0xE2><0x82><0xAC>"), as which tokenizers spell what they do not know."""
+    text = _BYTES.sub(lambda found: bytes.fromhex(found[0][3:-1].replace("><0x", "")).decode(errors="replace"), word)
+    return text if text == word else text.removeprefix("▁") or text
+
+
 @dataclass(frozen=True)
 class Axis:
     """One side of a matrix: its tokens, and which of them make up each word."""
@@ -114,7 +123,7 @@ class Axis:
 
     def joined(self) -> Axis:
         """The words in the place of the tokens."""
-        return Axis.plain(["".join(self.tokens[place] for place in group) for group in self.words])
+        return Axis.plain([_spelled("".join(self.tokens[place] for place in group)) for group in self.words])
 
 
 @dataclass(frozen=True)
@@ -199,9 +208,27 @@ class AttentionRecord:
         """The record over words instead of subwords."""
         return AttentionRecord({site: heads.words() for site, heads in self.sites.items()})
 
+    @property
+    def size(self) -> int:
+        """Weights in it."""
+        return sum(heads.weights.size for heads in self.sites.values())
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it: dictionaries, lists, texts and numbers."""
+        return {
+            "sites": {
+                site: {
+                    "weights": heads.weights.tolist(),
+                    "queries": asdict(heads.queries),
+                    "keys": asdict(heads.keys),
+                    "numbers": heads.numbers,
+                }
+                for site, heads in self.sites.items()
+            }
+        }
+
     def to_json(self) -> str:
-        plain = {site: {**asdict(heads), "weights": heads.weights.tolist()} for site, heads in self.sites.items()}
-        return json.dumps({"sites": plain}, ensure_ascii=False)
+        return json.dumps(self.plain(), ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> AttentionRecord:

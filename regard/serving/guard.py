@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, RedirectResponse
+from starlette.exceptions import HTTPException
 
 from regard.errors import UserError
 
@@ -21,18 +22,27 @@ BODY = 512 * 1024
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 
 
-def guarded(api: FastAPI, token: str | None, hosts: Sequence[str], headers: Mapping[str, str]) -> FastAPI:
-    """The same, with guards: `headers` go with every answer. With a `token`, only who knows it is answered."""
+def guarded(
+    api: FastAPI, token: str | None, hosts: Sequence[str], headers: Mapping[str, str], body: int = BODY
+) -> FastAPI:
+    """The same, with guards: `headers` go with every answer. With a `token`, only who knows it is answered. A request
+    has so many bytes at most."""
 
     @api.middleware("http")
     async def guard(request: Request, call: Callable[[Request], Awaitable[Response]]) -> Response:
-        response = _refused(request, token, hosts) or await call(request)
+        response = _refused(request, token, hosts, body) or await call(request)
         response.headers.update(headers)
         return response
 
     @api.exception_handler(UserError)
     async def told(_: Request, error: Exception) -> JSONResponse:
         return JSONResponse({"error": str(error)}, status_code=400)
+
+    @api.exception_handler(HTTPException)
+    async def missing(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, HTTPException), "registered for this kind alone"
+        asked = f"{request.method} {request.url.path}: {error.detail.lower()} (try GET /openapi.json)"
+        return JSONResponse({"error": asked}, status_code=error.status_code, headers=error.headers)
 
     @api.exception_handler(RequestValidationError)
     async def unclear(_: Request, error: Exception) -> JSONResponse:
@@ -42,8 +52,11 @@ def guarded(api: FastAPI, token: str | None, hosts: Sequence[str], headers: Mapp
     return api
 
 
-def new_token() -> str:
-    return secrets.token_urlsafe(16)
+def token_for(host: str, given: str | None) -> str | None:
+    """The token to ask for: the one that was given, or a new one where others than this machine can ask."""
+    if given is not None and not given.strip():
+        raise UserError("--token '': is empty; leave it out, or give one")
+    return given or (None if host in LOOPBACK else secrets.token_urlsafe(16))
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -66,7 +79,7 @@ def address_of(listening: socket.socket, host: str) -> str:
     return f"http://{shown}:{listening.getsockname()[1]}/"
 
 
-def _refused(request: Request, token: str | None, hosts: Sequence[str]) -> Response | None:
+def _refused(request: Request, token: str | None, hosts: Sequence[str], body: int) -> Response | None:
     """The answer to whom this server does not serve, or None."""
     host = (request.headers.get("host") or "").rsplit(":", 1)[0]
     origin = request.headers.get("origin")
@@ -88,8 +101,17 @@ def _refused(request: Request, token: str | None, hosts: Sequence[str]) -> Respo
             return JSONResponse({"error": message}, status_code=401)
     if origin and origin.split("://")[-1] != request.headers.get("host"):
         return JSONResponse({"error": f"origin = {origin!r}: only this page itself may ask"}, status_code=403)
-    if int(request.headers.get("content-length") or (BODY + 1 if request.method == "POST" else 0)) > BODY:
-        return JSONResponse({"error": f"The request is too large: at most {BODY // 1024} KB."}, status_code=413)
+    return _too_large(request, body)
+
+
+def _too_large(request: Request, body: int) -> Response | None:
+    length = request.headers.get("content-length")
+    if "transfer-encoding" in request.headers or (length is None and request.method == "POST"):
+        return JSONResponse(
+            {"error": "The request must say its length: send the header Content-Length."}, status_code=411
+        )
+    if int(length or 0) > body:
+        return JSONResponse({"error": f"The request is too large: at most {body // 1024:,} KB."}, status_code=413)
     return None
 
 
@@ -103,4 +125,6 @@ def _explained(error: RequestValidationError) -> str:
     field = ".".join(str(part) for part in item["loc"] if part != "body")
     if item["type"] == "json_invalid":
         return "The request is not valid JSON."
+    if not field:
+        return "The request must be a JSON object, sent with the header Content-Type: application/json."
     return f"{field or 'request'}: {item['msg'][0].lower()}{item['msg'][1:]}"

@@ -8,7 +8,6 @@ Of several runs a request names one: {"run": "mine"}. One request at a time is c
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ from regard.data.images_decode import from_data_uri
 from regard.errors import UserError
 from regard.inference import Weights
 from regard.models.heads import Headed
+from regard.nn.record import AttentionRecord
 from regard.run import Run
 from regard.serving.guard import LOOPBACK, guarded
 from regard.tasks.image_classifier import ImageClassifier
@@ -30,6 +30,12 @@ from regard.tasks.image_classifier import ImageClassifier
 HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 MOST = 256
 """Texts of one request, at most."""
+LARGEST = {"beam": 64, "n_best": 64, "min_length": 4096, "max_length": 4096}
+"""What a search may be asked for: others wait for it."""
+WEIGHTS = 2**22
+"""Weights of attention in one answer, at most: some 80 MB as JSON."""
+BODY = 8 * 2**20
+"""Bytes of a request, at most: an image may be one."""
 VERBS = {
     "translate": ["translate"], "summarize": ["summarize"], "classify": ["classify"], "tag": ["tag"],
     "answer": ["answer"], "choose": ["choose"], "masked": ["fill"], "language": ["generate"], "image": ["classify"],
@@ -37,13 +43,29 @@ VERBS = {
 Texts = list[str] | str
 
 
-class Ask(BaseModel):
-    """What all requests have."""
-
+class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
+
+class Part(Strict):
+    """A part of an attention record: sites by pattern, heads and rows by number."""
+
+    sites: str = "*"
+    heads: list[int] | None = None
+    rows: list[int] | None = None
+
+
+class AskRun(Strict):
+    """What all requests have."""
+
     run: str = Field(default="", description="its name, where several are served")
-    attention: bool = Field(default=False, description="what every head looked at, with each result")
+
+
+class Ask(AskRun):
+    attention: bool | Part = Field(
+        default=False,
+        description='what every head looked at, with each result; or a part: {"sites": "decoder.*.cross"}',
+    )
 
 
 class AskTexts(Ask):
@@ -62,7 +84,7 @@ class AskOutputs(AskTexts):
 class AskContinuations(Ask):
     prompts: Texts
     search: dict[str, Any] = {}
-    stop: list[str] = []
+    stop: Texts = []
     stream: bool = Field(default=False, description="the text of one prompt, piece by piece as it is written")
 
 
@@ -80,7 +102,8 @@ class AskWords(AskTexts):
     top: int = Field(default=5, ge=1)
 
 
-class AskVectors(AskTexts):
+class AskVectors(AskRun):
+    texts: Texts
     pooling: str = "mean"
     layers: str = "last"
 
@@ -116,12 +139,18 @@ class Service:
 
     def results(self, ask: Ask, verb: Callable[[Run], Iterable[Any]]) -> dict[str, Any]:
         with self.lock:
-            return {"results": [_row(one, ask.attention) for one in verb(self.run(ask.run))]}
+            found = list(verb(self.run(ask.run)))
+            rows, left = [], WEIGHTS
+            for one in found:
+                row, weights = _row(one, ask.attention, left)
+                left -= weights
+                rows.append(row)
+            return {"results": rows}
 
 
 def app(service: Service, token: str | None = None, hosts: Sequence[str] = LOOPBACK) -> FastAPI:
     """The server. /openapi.json says what every verb takes."""
-    api = guarded(FastAPI(title="Regard", docs_url=None, redoc_url=None), token, hosts, HEADERS)
+    api = guarded(FastAPI(title="Regard", docs_url=None, redoc_url=None), token, hosts, HEADERS, BODY)
 
     @api.get("/")
     def about() -> Any:
@@ -155,7 +184,7 @@ def app(service: Service, token: str | None = None, hosts: Sequence[str] = LOOPB
 
     @api.post("/choose")
     def choose(ask: AskChoices) -> Any:
-        return service.results(ask, lambda run: run.choose(ask.contexts, ask.choices))
+        return service.results(ask, lambda run: run.choose(_given(ask.contexts), ask.choices))
 
     @api.post("/fill")
     def fill(ask: AskWords) -> Any:
@@ -184,8 +213,11 @@ def _streamed(service: Service, ask: AskContinuations) -> Iterator[str]:
     """The pieces of a text; what is wrong with the request is said before the first."""
     if not isinstance(ask.prompts, str):
         raise UserError("stream: is for one prompt, given as a text")
+    if ask.attention:
+        raise UserError("attention: is not for a stream; leave one of them out")
     run = service.run(ask.run)
-    pieces = run.generator.stream(ask.prompts, _search(run, ask), ask.stop)
+    with service.lock:  # a beam search is done before its first piece
+        pieces = run.generator.stream(ask.prompts, _search(run, ask), ask.stop)
     piece = _next(service, pieces)
 
     def rest() -> Iterator[str]:
@@ -203,19 +235,38 @@ def _next(service: Service, pieces: Iterator[str]) -> str | None:
 
 
 def _few(texts: Texts) -> list[str]:
-    several = [texts] if isinstance(texts, str) else texts
-    if len(several) > MOST:
-        raise UserError(f"{len(several)} texts: at most {MOST} in one request")
-    return several
+    several = _given(texts)
+    return [several] if isinstance(several, str) else several
+
+
+def _given(texts: Texts) -> Texts:
+    """As they are, if they are not too many."""
+    if not isinstance(texts, str) and len(texts) > MOST:
+        raise UserError(f"{len(texts)} texts: at most {MOST} in one request")
+    return texts
 
 
 def _search(run: Run, ask: AskOutputs | AskContinuations) -> SearchConfig:
-    return run.config.decode.wishing(ask.search, "search.")
+    found = run.config.decode.wishing(ask.search, "search.")
+    for name, most in LARGEST.items():
+        if name in ask.search and (getattr(found, name) or 0) > most:
+            raise UserError(f"search.{name} = {getattr(found, name)}: at most {most} here")
+    return found
 
 
-def _row(one: Any, attention: bool) -> dict[str, Any]:
-    row: dict[str, Any] = one.row
-    if attention:
-        row["attention"] = json.loads(one.attention.to_json())
+def _row(one: Any, attention: bool | Part, most: int) -> tuple[dict[str, Any], int]:
+    """A result as JSON, and how many weights are in it."""
+    row: dict[str, Any] = dict(one.row)
     others = [other.row for other in getattr(one, "others", [])]
-    return {**row, **({"others": others} if others else {})}
+    row |= {"others": others} if others else {}
+    if not attention:
+        return row, 0
+    record: AttentionRecord = one.attention
+    if isinstance(attention, Part):
+        record = record.select(attention.sites, attention.heads, attention.rows)
+    if record.size > most:
+        raise UserError(
+            f"attention: more than {WEIGHTS:,} weights; ask about fewer texts, or for a part of it: "
+            f'{{"attention": {{"sites": "{record.alignment_site}"}}}}'
+        )
+    return {**row, "attention": record.plain()}, record.size

@@ -70,8 +70,9 @@ class Chooser(EncoderPredictor[Choice]):
         return [example for example, _ in read_choices(files, data.columns, bad)]
 
     def choose(self, contexts: Sequence[str], choices: Sequence[Sequence[str]]) -> list[Chosen]:
-        if none := next((context for context, several in zip(contexts, choices, strict=True) if not several), None):
-            raise UserError(f"choices = []: at least one is needed to go on with {none!r}")
+        for context, several in zip(contexts, choices, strict=True):
+            if not several or not all(isinstance(one, str) for one in several):
+                raise UserError(f"choices = {several!r}: texts are needed, at least one, to go on with {context!r}")
         flat = [(context, one) for context, several in zip(contexts, choices, strict=True) for one in several]
         rows = self.reader.tokenizer.inputs(
             [context for context, _ in flat], [one for _, one in flat], most=self.reader.most

@@ -71,7 +71,8 @@ class Classified:
     def row(self) -> dict[str, Any]:
         """As JSON."""
         texts = {"text": self.text, **({} if self.second is None else {"second": self.second})}
-        return {**texts, "label": self.label, "probabilities": self.probabilities, "number": self.number}
+        row = {**texts, "label": self.label, "probabilities": self.probabilities, "number": self.number}
+        return row | ({"truncated": True} if self.truncated else {})
 
     @property
     def truncated(self) -> bool:

@@ -58,7 +58,8 @@ class Continuation:
     @property
     def row(self) -> dict[str, Any]:
         """As JSON."""
-        return {"prompt": self.prompt, "text": self.text, "score": self.score, "ended": self.ended}
+        row = {"prompt": self.prompt, "text": self.text, "score": self.score, "ended": self.ended}
+        return row | ({"truncated": True} if self.truncated else {})
 
     @cached_property
     def attention(self) -> AttentionRecord:
@@ -160,6 +161,7 @@ class Generator(Predictor):
             return iter([self.generate([prompt], options, stop, special=special)[0].text])
         return self._written(Writer(self.tokenizer, self.encode(prompt, special), stop), options)
 
+    @torch.inference_mode()  # entered anew for each piece, which another thread may ask for
     def _written(self, writer: Writer, options: SearchConfig) -> Iterator[str]:
         left, number = options.max_length or TOKENS, 0
         while left > 0:
@@ -167,14 +169,13 @@ class Generator(Predictor):
             source, limits = self._search(reading, options, all_ids=writer.ids)
             by_chance = drawn([np.random.default_rng((options.seed, limits.numbers[0], 0))], options)
             choose = by_chance if options.method == "sample" else likeliest
-            with torch.inference_mode():
-                for step in steps(self.model, source, options, limits, choose):
-                    if step.tokens[0] in (self.end, *self.ends):
-                        yield writer.rest()
-                        return
-                    yield writer.add(step.tokens[0])
-                    if writer.stopped:
-                        return
+            for step in steps(self.model, source, options, limits, choose):
+                if step.tokens[0] in (self.end, *self.ends):
+                    yield writer.rest()
+                    return
+                yield writer.add(step.tokens[0])
+                if writer.stopped:
+                    return
             left, number = left - reading.tokens, number + reading.tokens
         yield writer.rest()
 

@@ -317,7 +317,25 @@ def test_an_encoder_that_fills_masks_is_shown(tmp_path: Path) -> None:
     settings = {**shape, "train.steps": 1, "train.device": "cpu"}
     train("masked", [str(tmp_path / "text.txt")], out=tmp_path / "run", settings=settings)
     subject = open_run(tmp_path / "run")
-    assert Seen(subject.look(Wish(subject.examples[0]))).summary()["sites"]
+    scene = subject.look(Wish(subject.examples[0]))
+    assert Seen(scene).summary()["sites"]
+    assert len(scene.answers) == 5, "the first example has a mask"
+    assert len(subject.look(Wish("the <mask> sees a <mask>")).answers) == 2, "one guess for each"
+    assert "[MASK]" in subject.look(Wish("the cat sees")).note
+
+
+def test_a_long_question_is_seen_where_it_was_answered(tmp_path: Path, classifier_run: Path) -> None:
+    from regard.training.start import train
+
+    (tmp_path / "squad.json").write_text(json.dumps({"data": [{"paragraphs": QUESTIONS}]}), encoding="utf8")
+    files = [str(tmp_path / "squad.json")]
+    settings = {"start": str(classifier_run), "data.valid": files, "data.test": files, "train.epochs": 0.1}
+    train("answer", files, out=tmp_path / "run", settings={**settings, "train.device": "cpu"})
+    context = "the cat sees a dog " * 200
+    scene = open_run(tmp_path / "run").look(Wish(f"who sees? ||| {context}"))
+    (found,) = Run.load(tmp_path / "run", "cpu").answer("who sees?", context)
+    assert scene.row.ids == found.window.ids
+    assert "the part with the answer is shown" in scene.note
 
 
 def test_a_pair_is_two_texts(classifier_run: Path) -> None:

@@ -16,11 +16,13 @@ from explored_runs import running
 from PIL import Image
 
 from regard.data.subwords import Subwords
+from regard.errors import UserError
 from regard.hub.published import export
 from regard.models import build, parse_model
 from regard.nn.record import AttentionRecord
 from regard.nn.weights import weights_of
 from regard.run import Run
+from regard.serving.guard import token_for
 from regard.serving.service import Service, app
 from regard.tasks import settings_of
 from regard.tasks.saved import Saved
@@ -81,6 +83,15 @@ def test_a_translation_comes_with_its_attention(address: str, transformer_run: P
     assert len(several["results"][0]["others"]) == 2
 
 
+def test_a_part_of_the_attention_can_be_asked_for(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    wish = {"run": "transformer", "texts": TEXT, "attention": {"sites": "decoder.*.cross", "heads": [1]}}
+    found = ask(address, "/translate", wish)[1]["results"][0]["attention"]["sites"]
+    assert all(site.endswith("cross") and heads["numbers"] == [1] for site, heads in found.items())
+    monkeypatch.setattr("regard.serving.service.WEIGHTS", 100)
+    status, answer = ask(address, "/translate", {**wish, "attention": True})
+    assert (status, "more than 100 weights" in answer["error"]) == (400, True)
+
+
 def test_encoders_answer_as_in_python(address: str, classifier_run: Path) -> None:
     run = Run.load(classifier_run, "cpu")
     (expected,) = run.classify("the cat is dull")
@@ -110,6 +121,17 @@ def test_a_text_is_streamed_as_it_is_written(address: str) -> None:
         ("/classify", {"run": "bert", "texts": ["a", "b"], "seconds": ["c"]}, 400, "1 beside 2 texts"),
         ("/generate", {"run": "writer", "prompts": ["a"], "stream": True}, 400, "stream: is for one prompt"),
         ("/generate", {"run": "writer", "prompts": "a", "stop": [""]}, 400, "stop = ''"),
+        ("/generate", {"run": "writer", "prompts": "a", "stream": True, "attention": True}, 400, "not for a stream"),
+        (
+            "/translate",
+            {"run": "transformer", "texts": "a", "search": {"beam": 65}},
+            400,
+            "search.beam = 65: at most 64",
+        ),
+        ("/translate", {"run": "transformer", "texts": "a", "search": {"top_p": "0.5"}}, 400, "is for sampling"),
+        ("/embed", {"run": "bert", "texts": "a", "attention": True}, 422, "attention: extra inputs are not permitted"),
+        ("/classify", ["a"], 422, "must be a JSON object, sent with the header Content-Type: application/json"),
+        ("/nothing", {}, 404, "POST /nothing: not found (try GET /openapi.json)"),
     ],
 )
 def test_bad_questions_are_answered(address: str, path: str, body: Any, status: int, message: str) -> None:
@@ -134,3 +156,16 @@ def test_a_token_is_asked_for(classifier_run: Path) -> None:
     with running(app(Service([classifier_run], "cpu"), token="secret")) as address:
         assert ask(address, "/classify", {"texts": "a"})[0] == 401
         assert ask(address, "/classify", {"texts": "a"}, Authorization="Bearer secret")[0] == 200
+
+
+def test_an_empty_token_is_none() -> None:
+    with pytest.raises(UserError, match="--token '': is empty"):
+        token_for("127.0.0.1", "")
+    assert token_for("127.0.0.1", None) is None
+    assert token_for("0.0.0.0", None)
+
+
+def test_a_request_says_its_length(address: str) -> None:
+    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=30)
+    connection.request("POST", "/translate", iter([b"{}"]), {"Transfer-Encoding": "chunked"}, encode_chunked=True)
+    assert connection.getresponse().status == 411

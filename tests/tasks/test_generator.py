@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterable
 from itertools import pairwise
 
@@ -74,6 +75,23 @@ def test_streamed_is_the_same_text(generator: Generator, method: str, tokens: in
     (whole,) = generator.generate(["The lion"], options)
     assert len(whole.ids) == tokens or whole.ended
     assert "".join(generator.stream("The lion", options)) == whole.text
+
+
+def test_the_pieces_of_a_stream_may_be_asked_for_by_several_threads(generator: Generator) -> None:
+    """As a server does, which gives every piece to whatever thread is free."""
+    options = SearchConfig(method="greedy", max_length=12)
+    packed = generator.using(pack(generator.model))
+    pieces = packed.stream("The lion", options)
+    found = [""]
+
+    def piece() -> None:
+        found.append(next(pieces, ""))
+
+    for _ in range(14):
+        thread = threading.Thread(target=piece)
+        thread.start()
+        thread.join()
+    assert "".join(found) == packed.generate(["The lion"], options)[0].text
 
 
 def test_several_samples_differ_and_the_seed_repeats_them(generator: Generator) -> None:

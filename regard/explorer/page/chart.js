@@ -20,7 +20,8 @@ export function drawChart({ title, series, width, height = 240 }) {
   const xs = all.map(([x]) => x), ys = all.map(([, y]) => y).filter(Number.isFinite);
   const [x0, x1] = [Math.min(...xs), Math.max(...xs, Math.min(...xs) + 1)];
   const spare = (Math.max(...ys) - Math.min(...ys)) * 0.06 || 1;
-  const [y0, y1] = [Math.max(0, Math.min(...ys) - spare), Math.max(...ys) + spare];
+  const low = Math.min(...ys);
+  const [y0, y1] = [low < 0 ? low - spare : Math.max(0, low - spare), Math.max(...ys) + spare];
   const x = (value) => left + ((value - x0) / (x1 - x0)) * (width - left - right);
   const y = (value) => top + (1 - (value - y0) / (y1 - y0)) * (height - top - bottom);
   const text = (at, up, words, anchor, fill = colours.soft, size = 11) => s("text", { x: at, y: up, "text-anchor": anchor, fill, "font-size": size }, words);

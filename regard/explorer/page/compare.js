@@ -4,7 +4,7 @@ import { emptyState, rowsOf } from "./alignment.js";
 import { axesOf, labels } from "./axes.js";
 import { drawLines } from "./lines.js";
 import { drawMatrix } from "./matrix.js";
-import { figure, h, siteTitle } from "./svg.js";
+import { figure, h, headTitle, siteTitle } from "./svg.js";
 
 let nodes = null, sides = [];
 
@@ -27,9 +27,10 @@ async function draw(app) {
     try {
       const wish = app.wish(number === run ? {} : { run: number, off: [], forced: [], checkpoint: "" });
       const scene = number === run ? app.scene : await app.source.look(wish);
-      const site = number === run ? app.site() : scene.alignment;
-      const head = number === run ? app.head() : "mean";
-      return { number, scene, site, matrix: site ? await app.source.matrix(wish, site, head, "words") : null };
+      const same = number === run ? null : scene.sites.find((one) => one.site === app.site());
+      const site = number === run || same ? app.site() : scene.alignment;
+      const head = number === run || same?.heads.some((one) => String(one.number) === app.head()) || (same && !/^\d+$/.test(app.head())) ? app.head() : "mean";
+      return { number, scene, site, head, matrix: site ? await app.source.matrix(wish, site, head, "words") : null };
     } catch (error) { return { number, error }; }
   }));
   sides = [];
@@ -44,7 +45,7 @@ async function draw(app) {
     const side = { named, run: about.name, site: one.site, matrix: one.matrix };
     const hear = (kind, at) => { if (kind === "hover") sides.forEach((each) => each.light(side, at)); };
     const box = h("div", { class: "drawing" }), grid = h("div", { class: "panel wide" });
-    columns[place].replaceChildren(title, answer, h("p", { class: "hint" }, siteTitle(one.site)), box, grid);
+    columns[place].replaceChildren(title, answer, h("p", { class: "hint" }, `${siteTitle(one.site)} · ${headTitle(one.head)}`), box, grid);
     side.lines = drawLines({ ...named, matrix: one.matrix, width: box.clientWidth, captions: null, hear });
     side.grid = drawMatrix({ ...named, matrix: one.matrix, width: grid.clientWidth, most: 420, scale, hear });
     box.append(side.lines.svg);

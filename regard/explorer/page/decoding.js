@@ -47,20 +47,13 @@ async function draw(app) {
   scroll.scrollLeft = Math.max(0, tree.x(step) - scroll.clientWidth / 2);
 }
 
-/** The best finished output, as places in the tree: the one that the search answered with. */
-function winner(steps) {
-  let best = null;
-  steps.forEach((branches, step) => branches.forEach((branch, place) => {
-    const done = branch.kept && (branch.ended || step === steps.length - 1);
-    if (done && (best === null || branch.score > best.score)) best = { step, place, score: branch.score };
-  }));
+/** What the search answered with, as places in the tree: the branches of the chosen tokens, one from the other. */
+function winner(steps, chosen) {
   const path = new Map();
-  if (!best) return path;
-  let { step, place } = best;
-  while (step >= 0) {
+  for (let step = 0; step < Math.min(steps.length, chosen.length); step += 1) {
+    const place = steps[step].findIndex((branch) => branch.id === chosen[step] && branch.kept && (step === 0 || goingOn(steps[step - 1])[branch.parent] === path.get(step - 1)));
+    if (place < 0) break;
     path.set(step, place);
-    place = step > 0 ? goingOn(steps[step - 1])[steps[step][place].parent] : -1;
-    step -= 1;
   }
   return path;
 }
@@ -75,7 +68,7 @@ function drawTree(current, force) {
   const widths = steps.map((branches) => Math.min(120, Math.max(44, ...branches.map((branch) => measure(piece(branch.token), font)))) + 62);
   const x = (step) => 14 + widths.slice(0, step).reduce((sum, wide) => sum + wide, 0);
   const rows = Math.max(...steps.map((branches) => branches.length));
-  const best = winner(told.tree);
+  const best = winner(told.tree, told.steps.map((one) => one.chosen.id));
   const y = (place) => top + place * high + high / 2;
   const edges = s("g", { fill: "none" }), labels = s("g", { "font-family": SERIF, "font-size": 14 }), figures = s("g", { "font-family": SANS, "font-size": 10, class: "figure" });
   const band = s("rect", { x: x(Math.min(current, steps.length - 1)) - 8, y: 4, width: widths[Math.min(current, steps.length - 1)] - 10, height: rows * high + top, fill: colours.stops[1], "fill-opacity": 0.5, rx: 6 });

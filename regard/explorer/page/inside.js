@@ -47,7 +47,6 @@ async function draw(app) {
 
   const width = Math.max(180, Math.min(640, nodes.steps.clientWidth - (innerWidth < 760 ? 20 : 420)));
   const strips = [];
-  const reading = h("span", { class: "figure reading" });
   const strip = (vector, label, top) => {
     const values = h("span", { class: "at figure" });
     const drawn = drawStrip(vector, { width, top, label, hover: (place) => strips.forEach((one) => one.show(place)) });
@@ -62,7 +61,7 @@ async function draw(app) {
   made.push(step("v", `the value: what “${key}” passes on when it is looked at`, strip(told.value, "value", top)));
   made.push(step("weight · v", `its share of the sum, ${figure(told.weights[column], 4)} of v`, strip(told.weighted, "weighted value", top)));
   made.push(step("Σ weight · v", `added up over all tokens: what this head tells “${query}”`, strip(told.output, "output", top)));
-  nodes.steps.replaceChildren(...made, reading);
+  nodes.steps.replaceChildren(...made);
 }
 
 /** A row of tokens to choose from. */

@@ -56,6 +56,7 @@ export function live() {
     }
     const entry = { size: 0 };
     entry.promise = make().then((value) => {
+      if (kept.get(key) !== entry) return value; // let go while it was on its way
       entry.size = 2 * key.length + weight(value);
       bytes += entry.size;
       for (const [old, other] of kept) {

@@ -1,7 +1,7 @@
 /** The matrix: queries are rows, keys are columns, ink is weight. Cells are painted on a canvas, words stay text. */
 
 import { SANS, theme } from "./theme.js";
-import { figure, fitted, measure, rightToLeft, s, sheet, h } from "./svg.js";
+import { figure, fitted, measure, s, sheet, h } from "./svg.js";
 
 /** Where full ink stands: at 1, or where no weight reaches 0.5, at the next round number above the largest. */
 export function fullInk(data) {

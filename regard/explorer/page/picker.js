@@ -34,10 +34,11 @@ export async function picker(app) {
       dataset: { off: state.get().off.includes(`${one.site}.${head}`) || state.get().off.includes(one.site.split(".").slice(0, 2).join(".")) ? "yes" : "" },
     }, inner);
     const thumbs = one.heads.map((head, number) => button(head.number, thumbnail(pictures, number, side), `head ${head.number} ${head.why}`));
-    const summary = ["mean", "max", "rollout"].map((kind) => button(kind, h("span", { class: "word" }, kind), headTitle(kind)));
+    const ways = [...(one.heads.length > 1 ? ["mean", "max"] : []), ...(scene.rollout === false ? [] : ["rollout"])];
+    const summary = ways.map((kind) => button(kind, h("span", { class: "word" }, kind), headTitle(kind)));
     const current = one.site === app.site() ? "yes" : "";
     return h("div", { class: "siterow", dataset: { current } }, h("div", { class: "sitename" }, shortSite(one.site)), h("div", { class: "thumbs" }, thumbs),
-      h("div", { class: "ways" }, one.heads.length > 1 ? summary : summary.slice(2)));
+      h("div", { class: "ways" }, summary));
   });
   return h("div", { class: "picker", role: "group", "aria-label": "Layers and heads" }, rows);
 }

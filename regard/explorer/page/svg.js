@@ -55,7 +55,7 @@ export function rightToLeft(text) {
 /** A number as the page writes it: 0.91, -1.2e-7. */
 export function figure(value, digits = 2) {
   if (value === null || value === undefined) return "";
-  if (value !== 0 && Math.abs(value) < 10 ** -digits / 2 && digits > 2) return value.toExponential(1).replace("-", "−").replace("e−", "e−");
+  if (value !== 0 && Math.abs(value) < 10 ** -digits / 2 && digits > 2) return value.toExponential(1).replaceAll("-", "−");
   return value.toFixed(digits).replace(/^-(0\.0*)$/, "$1").replace("-", "−");
 }
 

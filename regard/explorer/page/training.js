@@ -25,7 +25,7 @@ async function draw(app) {
     return;
   }
   const { rows } = told;
-  nodes.state.textContent = told.done ? `Trained for ${told.step.toLocaleString("en")} steps.` : `Still training: step ${told.step.toLocaleString("en")} of ${Number(told.steps).toLocaleString("en")}. The curves follow.`;
+  nodes.state.textContent = told.done ? `Trained for ${told.step.toLocaleString("en")} steps.` : `Still training: step ${told.step.toLocaleString("en")}${told.steps ? ` of ${told.steps.toLocaleString("en")}` : ""}. The curves follow.`;
   const points = (name) => rows.filter((row) => Number.isFinite(row[name])).map((row) => [row.step, row[name]]);
   const width = nodes.charts.clientWidth < 900 ? nodes.charts.clientWidth : (nodes.charts.clientWidth - 32) / 2;
   const wanted = [["loss per token", [["training", "loss"], ["validation", "valid_loss", true]]], ["validation score", [["score", "valid_score", true]]], ["learning rate", [["rate", "learning_rate"]]], ["tokens per second", [["speed", "tokens_per_second"]]]];
