@@ -29,18 +29,19 @@ from bench.decoder_sides import DECODERS
 from bench.encoder_sides import ENCODERS
 from bench.peers import ctranslate2_folder, marian, of_marian
 from bench.shapes import DECODE, DECODE_VOCABULARY, LENGTH, PAIRS, STEPS, TOKENS, TRAIN, TRAIN_VOCABULARY, transformer
-from bench.sides import SIDES
+from bench.sides import KEPT, SIDES
 from regard.nn.weights import weights_of
 from regard.training.folder import save_tensors
 
 PACKAGES = ("transformers", "ctranslate2", "joeynmt", "onnxruntime")
 STARTS = {
     "regard --help": ["-m", "regard", "--help"],
+    "regard, its Run imported": ["-c", "from regard.run import Run"],
     "import torch": ["-c", "import torch"],
     "transformers, its Marian imported": ["-c", "from transformers import MarianMTModel"],
 }
 RATIO_TO = {
-    "regard": ["transformers", "ctranslate2", "nn.Transformer", "joeynmt", "onnxruntime"],
+    "regard": ["transformers", f"transformers{KEPT}", "ctranslate2", "nn.Transformer", "joeynmt", "onnxruntime"],
     "regard int8": ["ctranslate2 int8"],
 }
 
@@ -66,7 +67,7 @@ class Side:
 
 
 def installed(side: str) -> bool:
-    package = side.removesuffix(" int8")
+    package = side.removesuffix(" int8").removesuffix(KEPT)
     try:
         return package not in PACKAGES or bool(importlib.metadata.version(package))
     except importlib.metadata.PackageNotFoundError:

@@ -30,6 +30,9 @@ class TorchTransformer(nn.Module):
             config.width, config.heads, config.encoder_layers, config.decoder_layers, config.inner, config.dropout,
             batch_first=True,
         )  # fmt: skip
+        for part in self.inner.modules():
+            if isinstance(part, nn.MultiheadAttention):
+                part.dropout = config.attention_dropout
         self.output = output_projection(self.embedding, config.width, True)
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
@@ -86,6 +89,7 @@ def joeynmt(config: TransformerConfig, vocabulary: int) -> Any:
     from types import SimpleNamespace
 
     from joeynmt.model import build_model
+    from joeynmt.transformer_layers import MultiHeadedAttention
     from joeynmt.vocabulary import Vocabulary
 
     names = ["unk", "pad", "bos", "eos"]
@@ -107,4 +111,7 @@ def joeynmt(config: TransformerConfig, vocabulary: int) -> Any:
     shape = {"encoder": stack(config.encoder_layers), "decoder": stack(config.decoder_layers)}
     model = build_model({"tied_embeddings": True, "tied_softmax": True, **shape}, words, words)
     model.loss_function = ("crossentropy", 0.1)
+    for part in model.modules():
+        if isinstance(part, MultiHeadedAttention):
+            part.dropout.p = config.attention_dropout
     return model

@@ -180,10 +180,21 @@ def ctranslate2_decode(folder: Path, weights: str) -> Work:
     return decode
 
 
+def kept_train(folder: Path) -> Work:
+    """Hugging Face's, with what Regard's loop does for memory, and its users do not have (`regard.training.memory`)."""
+    from regard.training.memory import keep_freed_memory
+
+    keep_freed_memory()
+    return transformers_train(folder)
+
+
+KEPT = ", our memory"
+
 SIDES: dict[str, dict[str, Callable[[Path], Work]]] = {
     "train": {
         "regard": regard_train,
         "transformers": transformers_train,
+        f"transformers{KEPT}": kept_train,
         "nn.Transformer": torch_train,
         "joeynmt": joeynmt_train,
     },
