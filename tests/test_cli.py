@@ -24,7 +24,7 @@ class Result:
 def regard(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     def run(*arguments: str | Path, stdin: str = "") -> Result:
         monkeypatch.setattr(sys, "argv", ["regard", *map(str, arguments)])
-        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
         capsys.readouterr()
         try:
             main()

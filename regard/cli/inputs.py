@@ -64,7 +64,8 @@ def lines_of(files: list[Path], text: list[str], bad: BadLines | None = None) ->
                     bad.read += 1
                     yield decoded(line, Location(str(path), number), bad) or ""
         if not files:
-            yield from sys.stdin
+            for number, line in enumerate(sys.stdin.buffer):
+                yield (line.removeprefix(b"\xef\xbb\xbf") if number == 0 else line).rstrip(b"\r\n").decode()
     except UnicodeDecodeError as error:
         where = path if files else "standard input"
         raise UserError(f"{where}: is not UTF-8 text ({error.reason})") from None
@@ -84,15 +85,17 @@ def windows(items: Iterable[T], size: int = WINDOW) -> Iterator[list[T]]:
 
 
 def are_tables(files: list[Path]) -> bool:
-    """Whether files have columns (.tsv, .csv, .json, .jsonl, .parquet), and not a text a line."""
-    return bool(files) and all(map(_is_table, files))
+    """Whether files have columns (.tsv, .csv, .json, .jsonl, .parquet, text with tabs), and not a text a line."""
+    kinds = {_is_table(path): path for path in files}
+    if len(kinds) == 2:
+        raise UserError(f"{kinds[True]} is a table and {kinds[False]} plain text; give files of one kind at a time")
+    return True in kinds
 
 
 def _is_table(path: Path) -> bool:
-    kind = format_of(path)
-    if kind == "tsv":
-        return b"\t" in next(lines(path), b"")
-    return kind != "text" or path.suffix.lower() == ".json"
+    if format_of(path) not in ("tsv", "text") or path.suffix.lower() == ".json":
+        return True
+    return b"\t" in next(filter(None, lines(path)), b"")
 
 
 def sources_of(

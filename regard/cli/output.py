@@ -18,7 +18,7 @@ def output(path: Path | None, sources: Sequence[Path] = ()) -> Iterator[TextIO]:
     if path is None:
         yield sys.stdout
         return
-    if any(path.exists() and path.samefile(source) for source in sources):
+    if any(path.exists() and source.exists() and path.samefile(source) for source in sources):
         raise UserError(f"{path}: is read and cannot be written at the same time; choose another --out")
     try:
         path.open("a").close()

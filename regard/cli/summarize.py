@@ -54,7 +54,7 @@ def summarize(
     if tables or columns:
         texts = sources_of(files, text or [], columns, opened.config.data.columns, bad)
     if not text and not lines and not sys.stdin.isatty():
-        texts = iter(["".join(texts)])  # as a file would be: one text
+        texts = iter(["\n".join(texts)])  # as a file would be: one text
     picture = Picture(attention, grid=grid, single=not lines and not tables and len(text or []) == 1)
     with output(out, files) as file:
         for number, result in enumerate(opened.summarizer.summarize(texts, search, ask=ask), start=1):

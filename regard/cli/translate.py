@@ -75,22 +75,30 @@ def translate(
     lines = sources_of(files, text or [], columns, opened.config.data.columns, bad)
     prefixes = None if prefix is None else iter(lambda: prefix, None)
     waiting = not text and sys.stdin.isatty()
-    picture = Picture(attention, site, head, grid, subwords, single=not files and len(text or []) == 1)
+    picture = Picture(
+        attention, site, head, grid, subwords, single=not files and len(text or []) == 1 and text != ["-"]
+    )
+    endless = 0
     with output(out, files) as file:
         results = opened.stream(lines, search, prefixes, window=1 if waiting else window, ask=ask)
         for number, result in enumerate(results, start=1):
             if result.truncated:
                 print(f"warning: line {number}: too long for the model, only its beginning was read", file=sys.stderr)
+            endless += not result.ended
             several = [result, *result.others]
             missing = search.n_best - len(several)
             several += [] if result.source else [result] * missing  # of an empty line: as many as of the others
             for rank, one in enumerate(several, start=1):
                 place = {"line": number, "rank": rank} if search.n_best > 1 else {}
-                cut = {"truncated": True} if one.truncated else {}
-                shown = json.dumps({**one.row, **place, **cut}, ensure_ascii=False) if as_json else one_line(one.text)
+                shown = json.dumps({**one.row, **place}, ensure_ascii=False) if as_json else one_line(one.text)
                 print(shown, file=file, flush=True)
             if result.source and missing and not as_json:  # no more were found: their lines stay, and are empty
                 print("\n" * missing, end="", file=file, flush=True)
             if result.target_ids and picture.wanted(number):
-                picture.draw(result.attention, number)
+                picture.draw(result.attention, number, text=result.source, output=result.text, score=result.score)
+    if endless:
+        print(
+            f"warning: {endless:,} of {number:,} outputs reached their greatest length (try --max-length)",
+            file=sys.stderr,
+        )
     say_bad(bad)

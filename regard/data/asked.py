@@ -10,7 +10,7 @@ from itertools import chain, islice
 
 from regard.data.badlines import BadLines, Location
 from regard.data.labelled import SECONDS, SITUATIONS, TEXTS, situation, text_and_label, without_header
-from regard.data.readers import LANGUAGES, is_language, unfold
+from regard.data.readers import has_header, is_language, place_of, unfold
 from regard.data.tables import Lookup, Row, pick, read_rows
 from regard.errors import UserError
 
@@ -62,7 +62,7 @@ def read_sources(files: Sequence[str], columns: Sequence[str], learned: Sequence
     `read_texts`; or the first that is called after a language; or the first, where none has a name."""
     chosen: str | None = None
     look = Lookup(lambda row, where: _source(row, columns, learned, where), bad)
-    for row, where in read_rows(files, [*columns, *learned, *_SOURCES], bad, LANGUAGES):
+    for row, where in read_rows(files, [*columns, *learned, *_SOURCES], bad, has_header):
         sides = unfold(row)
         if row and chosen not in sides:
             chosen = look(sides, where)
@@ -77,8 +77,9 @@ def read_sources(files: Sequence[str], columns: Sequence[str], learned: Sequence
 def _source(row: Row, columns: Sequence[str], learned: Sequence[str], where: Location) -> str:
     if columns:
         return pick(row, columns[:1], f"name {columns[0]!r}", where)
-    if learned and learned[0] in row:
-        return learned[0]
+    place = place_of(learned[0], list(row)) if learned else None
+    if place is not None:
+        return list(row)[place]
     names = {str(name).lower(): str(name) for name in row}
     if known := [names[name] for name in _SOURCES if name in names]:
         return known[0]

@@ -11,11 +11,12 @@ from typing import Literal, NamedTuple, TextIO
 from regard.errors import UserError
 
 Reason = Literal[
-    "columns", "encoding", "empty", "long", "json", "image", "pixels", "missing", "unlabelled", "label", "option",
-    "unanswered", "answer",
+    "columns", "quotes", "encoding", "empty", "long", "json", "image", "pixels", "missing", "unlabelled", "label",
+    "option", "unanswered", "answer",
 ]  # fmt: skip
 _TITLES: dict[Reason, str] = {
     "columns": "wrong columns",
+    "quotes": "with a quotation mark out of place (quote the whole cell, and double those in it)",
     "encoding": "invalid UTF-8",
     "empty": "empty side",
     "long": "too long",

@@ -2,6 +2,7 @@
 
 import glob
 import gzip
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,6 +18,8 @@ _FORMATS: dict[str, Format] = {
     ".ndjson": "jsonl",
     ".parquet": "parquet",
 }
+_HELD_OUT = re.compile(r"(?i)(^|[-_.])(valid(ation)?|val|dev|test)([-_.\d]|$)")
+"""Names of files that nobody means to train on."""
 ALLOWED = (
     "a table (.tsv, .csv, .jsonl, .ndjson, .parquet), a folder of tables, "
     "or two parallel text files (train.en train.de)"
@@ -75,6 +78,13 @@ def _in_folder(folder: Path) -> list[Path]:
         raise UserError(
             f"{folder}: no table in this folder ({f'found {names}' if names else 'it is empty'}); give {ALLOWED}"
         )
+    held = [path for path in tables if _HELD_OUT.search(path.name)]
+    if held and len(held) < len(tables):
+        others = next(path for path in tables if path not in held)
+        raise UserError(
+            f"{folder}: has {held[0].name} beside {others.name}, and one may be there to test what the other taught; "
+            f"name them: {others} --test {held[0]}, or a pattern such as '{folder}/train*'"
+        )
     return tables or inside
 
 
@@ -103,5 +113,7 @@ def _open(path: Path) -> BinaryIO:
 def _check_text(path: Path, head: bytes) -> None:
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise UserError(f"{path}: this text is UTF-16; convert it first: iconv -f UTF-16 -t UTF-8")
+    if b"\r" in head.rstrip(b"\r") and b"\n" not in head:
+        raise UserError(f"{path}: its lines end in CR alone (old Mac); convert it first: tr '\\r' '\\n' < {path.name}")
     if b"\0" in head:
         raise UserError(f"{path}: is not a text file (it holds NUL bytes; unpack an archive first); give {ALLOWED}")

@@ -29,7 +29,7 @@ from regard.errors import UserError
 
 __all__ = ["BuiltIn", "Files", "PairSource", "Prepared", "Progress", "link_or_copy", "prepare"]
 
-_FORMAT = 2
+_FORMAT = 3
 _BATCH = 10_000
 T = TypeVar("T")
 
@@ -202,6 +202,8 @@ class _Job:
         kept: list[Pair] = []
         valid = load_located(self.folder / "valid.jsonl")
         self.counts["valid"] = self._store("valid", valid, tokenizer, max_length, kept)
+        if not kept and "valid" not in self.held:
+            raise UserError(f"max_length = {max_length}: all pairs of data.valid are longer; raise data.max_length")
         if not kept:
             self.notes.append("too few different sentences to hold any out: validation is on training pairs")
             some = islice(self.train(), 1000)

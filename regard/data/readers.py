@@ -5,6 +5,7 @@ file that cannot be used is a `UserError`.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -51,6 +52,8 @@ def read_located(
     bad = BadLines() if bad is None else bad
     if columns is not None and len(columns) != 2:
         raise UserError(f"columns = {' '.join(columns)}: give two, the source and the target (try --columns en,fr)")
+    if columns is not None and columns[0] == columns[1]:
+        raise UserError(f"columns = {','.join(columns)}: the source and the target are one column; give two")
     paths = expand(files)
     read_before = bad.read
     usable = 0
@@ -83,7 +86,8 @@ def _tables(paths: list[Path], columns: Sequence[str] | None, bad: BadLines) -> 
     if texts and not all(b"\t" in next(filter(None, lines(path)), b"") for path in texts):
         if len(texts) != 2:
             names = ", ".join(path.name for path in texts[:5])
-            raise UserError(f"{names}: {len(texts)} plain text without tabs cannot be paired; give {ALLOWED}")
+            hint = " (JSON with an object a line should be called .jsonl)" if ".json" in texts[0].suffixes else ""
+            raise UserError(f"{names}: {len(texts)} plain text without tabs cannot be paired{hint}; give {ALLOWED}")
         if columns is not None:
             raise UserError(f"columns = {' '.join(columns)}: parallel text files have no columns; leave them out")
         yield texts[0], _parallel(texts[0], texts[1], bad)
@@ -116,12 +120,13 @@ def _tsv(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterator[R
     named = columns is not None and not all(column.isdecimal() for column in columns)
     first, second = (0, 1) if columns is None or named else map(int, columns)
     links: int | None = None
-    header = False
+    begun = header = False
     for number, raw in enumerate(lines(path), 1):
         where = Location(str(path), number)
-        if number == 1:
+        if not begun and raw.strip():
+            begun = True
             names = raw.decode(errors="replace").split("\t")
-            header = named or _has_header(names)
+            header = named or has_header(names)
             if header:
                 first, second = _choose(names, columns, path)
             links = _links_at(names if header else None, first, second)
@@ -168,10 +173,11 @@ def _csv(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterator[R
     chosen: tuple[int, int] | None = None
     links: int | None = None
     header, width = False, 0
-    for number, (cells, where) in enumerate(csv_cells(path), 1):
+    rows = ((cells, where) for cells, where in csv_cells(path, bad) if cells is not None)
+    for number, (cells, where) in enumerate(rows, 1):
         if chosen is None:
             width = len(cells)
-            header = _has_header(cells) or (columns is not None and not all(one.isdecimal() for one in columns))
+            header = has_header(cells) or (columns is not None and not all(one.isdecimal() for one in columns))
             if header:
                 chosen = _choose(cells, columns, path)
             else:
@@ -199,7 +205,7 @@ def _jsonl(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterator
     for record, where in json_lines(path, bad):
         sides = unfold(record)
         if chosen is None:
-            names = [name for name, value in sides.items() if columns is not None or isinstance(value, str)]
+            names = [name for name, value in sides.items() if columns is not None or isinstance(value, str | None)]
             one, other = _choose(names, columns, path)
             chosen = (names[one], names[other])
         if chosen[0] not in sides or chosen[1] not in sides:
@@ -238,8 +244,9 @@ def _parquet(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterat
 
 
 def one_line(text: str) -> str:
-    """Without white space around it, and with a space for each line break: a translation is a line."""
-    return _BREAKS.sub(" ", text).strip()
+    """Without white space around it, and with a space for each line break: a translation is a line. Accents are one
+    letter with the one below them (NFC), as tokenizers write them: else no output would equal its reference."""
+    return unicodedata.normalize("NFC", _BREAKS.sub(" ", text).strip())
 
 
 def _is_text(kind: Any) -> bool:
@@ -259,9 +266,20 @@ def is_language(name: str) -> bool:
     return _LANGUAGES.fullmatch(name) is not None
 
 
-def _has_header(cells: list[str]) -> bool:
+def has_header(cells: list[str]) -> bool:
+    """Whether they are names: two that are usual for sides of pairs, or two languages ("no" alone may be a text)."""
     names = {cell.strip().lower() for cell in cells}
     return any(names.issuperset(known) for known in _KNOWN) or sum(map(is_language, names)) > 1
+
+
+def place_of(column: str, names: Sequence[str]) -> int | None:
+    """Where a column stands among `names`, of which it is one, in any case; or whose number it is."""
+    plain = [name.strip().lower() for name in names]
+    if column in names:
+        return names.index(column)
+    if column.lower() in plain:
+        return plain.index(column.lower())
+    return int(column) if column.isdecimal() and int(column) < len(names) else None
 
 
 def _choose(names: list[str], columns: Sequence[str] | None, path: Path) -> tuple[int, int]:
@@ -271,14 +289,12 @@ def _choose(names: list[str], columns: Sequence[str] | None, path: Path) -> tupl
     if columns is not None:
         numbers = []
         for column in columns:
-            if column in names:
-                numbers.append(names.index(column))
-            elif column.lower() in plain:
-                numbers.append(plain.index(column.lower()))
-            elif column.isdecimal() and int(column) < len(names):
-                numbers.append(int(column))
-            else:
+            number = place_of(column, names)
+            if number is None:
                 raise UserError(f"{path}: there is no column {column!r}; {found}; pass two of them as --columns")
+            numbers.append(number)
+        if numbers[0] == numbers[1]:
+            raise UserError(f"columns = {','.join(columns)}: the source and the target are one column; {found}")
         return numbers[0], numbers[1]
     for one, other in _KNOWN:
         if one in plain and other in plain:

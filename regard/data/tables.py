@@ -31,10 +31,10 @@ def read_table(files: Sequence[str], names: Sequence[str], bad: BadLines) -> Ite
 
 
 def read_rows(
-    files: Sequence[str], names: Sequence[str], bad: BadLines, short: Sequence[str] = ()
+    files: Sequence[str], names: Sequence[str], bad: BadLines, has_header: Callable[[list[str]], bool] = lambda _: False
 ) -> Iterator[tuple[Row, Location]]:
-    """As `read_table`; a row that cannot be read comes too, without any column, so that rows can be counted. Two of the
-    `short` names make a header: one of them ("no", "is") may be a text."""
+    """As `read_table`; a row that cannot be read comes too, without any column, so that rows can be counted.
+    `has_header` may know other names that make a first line a header."""
     for path in expand(files):
         kind = format_of(path)
         if kind == "jsonl":
@@ -44,7 +44,7 @@ def read_rows(
         elif path.suffix.lower() == ".json":
             yield from _json_list(path, bad)
         else:
-            yield from _cells(path, kind == "csv", names, short, bad)
+            yield from _cells(path, kind == "csv", names, has_header, bad)
 
 
 class NoColumnError(UserError):
@@ -87,15 +87,17 @@ def pick(row: Row, wanted: Sequence[str], what: str, where: Location) -> str:
 
 
 def _cells(
-    path: Path, is_csv: bool, names: Sequence[str], short: Sequence[str], bad: BadLines
+    path: Path, is_csv: bool, names: Sequence[str], has_header: Callable[[list[str]], bool], bad: BadLines
 ) -> Iterator[tuple[Row, Location]]:
     known = {name.lower() for name in names if not name.isdecimal()}
     numbered = any(name.isdecimal() for name in names)  # then what stands behind those columns does not matter
     header: list[str] | None = None
-    for cells, where in csv_cells(path, tabs=not is_csv or b"\t" in next(lines(path), b"")):
+    for cells, where in csv_cells(path, bad, tabs=not is_csv):
+        if cells is None:
+            yield {}, where
+            continue
         if header is None:
-            plain = [cell.strip().lower() for cell in cells]
-            if known & set(plain) or len(set(short) & set(plain)) > 1:
+            if known & {cell.strip().lower() for cell in cells} or has_header(cells):
                 header = [cell.strip() for cell in cells]
                 continue
             header = [str(number) for number in range(len(cells))]
@@ -112,12 +114,14 @@ def _cells(
         yield row, where
 
 
-def csv_cells(path: Path, tabs: bool = False) -> Iterator[tuple[list[str], Location]]:
-    """The cells of each row. A quoted cell may run over several lines; with tabs, a quotation mark is a character.
+def csv_cells(path: Path, bad: BadLines, tabs: bool = False) -> Iterator[tuple[list[str] | None, Location]]:
+    """The cells of each row, or None for a line that is empty or wrongly quoted, which is counted here. A quoted cell
+    may run over several lines; with tabs (where the first line has one), a quotation mark is a character.
 
     Bytes that are no UTF-8 pass through, since a row is known only when it has been read: see `no_text`.
     """
     csv.field_size_limit(sys.maxsize)
+    tabs = tabs or b"\t" in next(filter(None, lines(path)), b"")
     begin, quotes = 1, 0  # the first line of the row that is being read, and its quotation marks so far
 
     def texts() -> Iterator[str]:
@@ -136,15 +140,29 @@ def csv_cells(path: Path, tabs: bool = False) -> Iterator[tuple[list[str], Locat
     if tabs:
         reader = csv.reader(texts(), delimiter="\t", quoting=csv.QUOTE_NONE)
     else:
-        reader = csv.reader(texts(), delimiter=_delimiter(path))
-    for cells in reader:
-        where, begin, quotes = Location(str(path), begin), reader.line_num + 1, 0
-        yield cells, where
+        reader = csv.reader(texts(), delimiter=_delimiter(path), strict=True)
+    while True:
+        cells: list[str] | None = None
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error:
+            pass  # text behind a closing quotation mark
+        first, begin, quotes = begin, reader.line_num + 1, 0
+        if cells:
+            yield cells, Location(str(path), first)
+            continue
+        for line in range(first, begin):
+            where = Location(str(path), line)
+            bad.read += 1
+            bad.add("quotes" if cells is None else "empty", where, "")
+            yield None, where
 
 
 def _delimiter(path: Path) -> str:
     """A comma; or a semicolon, if that divides the first lines into as many cells each, and a comma does not."""
-    head = [line.decode(errors="replace") for line in islice(lines(path), 5)]
+    head = [line.decode(errors="replace") for line in islice(filter(None, lines(path)), 5)]
     if not head or ";" not in head[0]:
         return ","
     by_comma, by_semicolon = ({len(cells) for cells in csv.reader(head, delimiter=mark)} for mark in ",;")

@@ -67,7 +67,7 @@ class Tokenizer:
         least = 5 if kind == "word" else 300
         if vocabulary < least:
             raise UserError(
-                f"vocabulary = {vocabulary}: a {kind} tokenizer needs at least {least}"
+                f"tokenizer.vocabulary = {vocabulary}: a {kind} tokenizer needs at least {least}"
                 + ("" if kind == "word" else " (4 special tokens, 256 bytes and some characters)")
                 + f" (try {'10000' if kind == 'word' else '8000'})"
             )

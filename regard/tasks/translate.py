@@ -66,11 +66,23 @@ class Translate(Task):
         return Translator(model, saved.tokenizer, _options(saved.config).ask)
 
     @classmethod
+    def check(cls, config: Config) -> None:
+        super().check(config)
+        data, text = config.data, config.tokenizer
+        for name in ("valid", "test", "columns") if _built_in(config) else ():
+            if given := getattr(data, name):
+                raise UserError(
+                    f"data.{name} = {','.join(given)}: the corpus {data.train[0]} brings its own; leave it out, and "
+                    "score other files afterwards: regard evaluate RUN FILE"
+                )
+        if _options(config).bpe_dropout and not text.file and text.kind != "bpe":
+            raise UserError(f"options.bpe_dropout: is for tokenizer.kind = bpe, not {text.kind} (try 0)")
+
+    @classmethod
     def prepare(cls, config: Config, cache: Path, progress: Progress) -> Translate:
         data, text = config.data, config.tokenizer
-        built_in = len(data.train) == 1 and data.train[0] in CORPORA
         prepared = prepare(
-            BuiltIn(data.train[0]) if built_in else Files(data.train, data.valid, data.test, data.columns),
+            BuiltIn(data.train[0]) if _built_in(config) else Files(data.train, data.valid, data.test, data.columns),
             cache=cache,
             tokenizer=open_tokenizer(text.file) if text.file else None,
             kind=_kind(text),
@@ -152,6 +164,10 @@ class Translate(Task):
     def _translator(self, model: nn.Module) -> Translator:
         model = pack(as_encoder_decoder(model, self.data.tokenizer))
         return Translator(model, self.data.tokenizer, self.options.ask)
+
+
+def _built_in(config: Config) -> bool:
+    return len(config.data.train) == 1 and config.data.train[0] in CORPORA
 
 
 def _kind(text: TokenizerConfig) -> Kind:

@@ -17,6 +17,7 @@ from regard.data.batching import plan
 from regard.data.pairs import Pair
 from regard.data.tokenizers import UNSPACED
 from regard.errors import UserError, nearest
+from regard.nn.loss import CHUNK
 from regard.tasks.alignment import alignment_errors
 from regard.tasks.translator import Translation, Translator
 
@@ -142,10 +143,15 @@ def evaluate(
         token_accuracy=100 * forced.accuracy,
         exact=100 * equal / max(1, len(pairs)),
         signatures=signatures,
-        aer=alignment_errors(translator, [pair for pair in pairs if pair.alignment is not None]),
+        aer=alignment_errors(translator, [pair for pair in pairs if _aligned(pair)]),
         by_length=scores_by_length(pairs, outputs, metrics["bleu"]),
     )
     return scores, results
+
+
+def _aligned(pair: Pair) -> bool:
+    """Whether its links can be compared with attention: in scripts without spaces, words are others than theirs."""
+    return pair.alignment is not None and not UNSPACED.search(pair.source + pair.target)
 
 
 def scores_by_length(pairs: Sequence[Pair], outputs: Sequence[str], metric: Any) -> dict[str, LengthScore]:
@@ -194,7 +200,9 @@ def forced_scores(translator: Translator, pairs: Sequence[Pair], batch_tokens: i
         batch = marks.batch([sources[row] for row in rows], [targets[row] for row in rows]).to(translator.device)
         answers = batch.target[:, 1:]
         real = answers != marks.pad
-        logits = model.output(model(batch.source, batch.target[:, :-1])[real]).float()  # (N, V)
-        nats = F.cross_entropy(logits, answers[real], reduction="sum").item()
-        total += Forced(nats, int((logits.argmax(dim=-1) == answers[real]).sum()), batch.tokens)
+        hidden = model(batch.source, batch.target[:, :-1])[real]
+        for part, right in zip(hidden.split(CHUNK), answers[real].split(CHUNK), strict=True):
+            logits = model.output(part).float()  # (chunk, V): of a whole batch they would be the most that is held
+            nats = F.cross_entropy(logits, right, reduction="sum").item()
+            total += Forced(nats, int((logits.argmax(dim=-1) == right).sum()), len(right))
     return total

@@ -33,7 +33,8 @@ SCORES_A_TOKEN = 2**13
 
 @dataclass(frozen=True)
 class Translation:
-    """One translated sentence. `others` are the next best; `truncated` says that the source was too long to read."""
+    """One translated sentence. `others` are the next best; `truncated` says that the source was too long to read, and
+    `ended` that the output was not cut off by a limit of its length."""
 
     source: str
     text: str
@@ -43,11 +44,13 @@ class Translation:
     translator: Translator = field(repr=False)
     others: list[Translation] = field(default_factory=list)
     truncated: bool = False
+    ended: bool = True
 
     @property
     def row(self) -> dict[str, Any]:
         """As JSON."""
-        return {"source": self.source, "text": self.text, "score": self.score}
+        row: dict[str, Any] = {"source": self.source, "text": self.text, "score": self.score}
+        return row | ({"truncated": True} if self.truncated else {}) | ({} if self.ended else {"ended": False})
 
     @cached_property
     def attention(self) -> AttentionRecord:
@@ -128,7 +131,7 @@ class Translator:
         done = {place: Translation(text, "", 0.0, [], [], self) for place, text in enumerate(texts) if not text}
         todo = [place for place, text in enumerate(texts) if text]
         # What a step holds grows with the rows, the beam and the vocabulary: many short lines must not be one batch.
-        least = (options.beam * len(self.tokenizer)) // SCORES_A_TOKEN
+        least = max(options.beam, options.n_best) * len(self.tokenizer) // SCORES_A_TOKEN
         lengths = np.array([[max(least, len(ids[place]) + marks.room)] for place in todo], dtype=np.int32)
         for batch in plan(lengths.reshape(-1, 1), batch_tokens=options.batch_tokens, shuffle=False):
             places = [todo[row] for row in batch]
@@ -149,7 +152,7 @@ class Translator:
                 found = [
                     Translation(
                         texts[place], self.tokenizer.decode(one.ids).strip(), one.score, ids[place],
-                        one.ids[opening:], self, truncated=len(read[place]) > len(ids[place]),
+                        one.ids[opening:], self, truncated=len(read[place]) > len(ids[place]), ended=one.ended,
                     )
                     for one in best
                 ]  # fmt: skip

@@ -371,3 +371,48 @@ def test_a_pair_is_a_line_on_either_side(tmp_path: Path) -> None:
 def test_alignments_stand_in_the_third_column(tmp_path: Path, name: str, text: str, columns: list[str] | None) -> None:
     (tmp_path / name).write_text(text, encoding="utf8")
     assert list(read_pairs([tmp_path / name], columns=columns)) == [Pair("a b", "c d", ((0, 0), (1, 1)))]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected", "counts"),
+    [
+        ("a.csv", "\nsource,target\nGo.,Va.\n", [("Go.", "Va.")], {"empty": 1}),
+        ("a.csv", "Go.,Va.\n\nNo.,Non.\n", [("Go.", "Va."), ("No.", "Non.")], {"empty": 1}),
+        ("a.tsv", "\nsource\ttarget\nGo.\tVa.\n", [("Go.", "Va.")], {"empty": 1}),
+        ("a.csv", "Hello, you.\tBonjour, toi.\n", [("Hello, you.", "Bonjour, toi.")], {}),
+        ("a.csv", 'Go.,Va.\n"Stop!" he said.,x\nNo.,Non.\n', [("Go.", "Va."), ("No.", "Non.")], {"quotes": 1}),
+        ("a.csv", 'Go.,Va.\n"So,la\nA,B\nA "dog",C\nNo.,Non.\n', [("Go.", "Va."), ("No.", "Non.")], {"quotes": 3}),
+        ("a.jsonl", '{"source": null, "target": "x"}\n{"source": "a", "target": "b"}\n', [("a", "b")], {"empty": 1}),
+    ],
+)
+def test_no_line_is_lost_unseen(
+    tmp_path: Path, name: str, text: str, expected: list[tuple[str, str]], counts: dict[str, int]
+) -> None:
+    (tmp_path / name).write_text(text, encoding="utf8")
+    bad = BadLines()
+    assert list(read_pairs([tmp_path / name], bad=bad)) == [Pair(*pair) for pair in expected]
+    assert dict(bad.counts) == counts
+    assert bad.read == len(expected) + bad.total
+
+
+def test_a_folder_with_held_out_files_is_not_trained_on_as_a_whole(tmp_path: Path) -> None:
+    for name in ("train-00.tsv", "test-00.tsv"):
+        tsv(tmp_path / name, PAIRS)
+    with pytest.raises(UserError, match=r"has test-00\.tsv beside train-00\.tsv.*--test"):
+        list(read_pairs([tmp_path]))
+    (tmp_path / "test-00.tsv").rename(tmp_path / "contest.tsv")  # any other name is a shard
+    assert len(list(read_pairs([tmp_path]))) == 2 * len(PAIRS)
+
+
+def test_what_would_be_read_wrongly_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mac.tsv").write_bytes(b"A\tB\rC\tD\r")
+    with pytest.raises(UserError, match=r"mac\.tsv: its lines end in CR alone"):
+        list(read_pairs([tmp_path / "mac.tsv"]))
+    tsv(tmp_path / "a.tsv", PAIRS)
+    with pytest.raises(UserError, match="columns = 0,0: the source and the target are one column"):
+        list(read_pairs([tmp_path / "a.tsv"], columns=["0", "0"]))
+
+
+def test_accents_are_read_as_tokenizers_write_them(tmp_path: Path) -> None:
+    tsv(tmp_path / "a.tsv", [("cafe\u0301", "e\u0301te\u0301")])
+    assert list(read_pairs([tmp_path / "a.tsv"])) == [Pair("caf\u00e9", "\u00e9t\u00e9")]

@@ -7,11 +7,11 @@ import tokenizers
 import torch
 from tokenizers import models, pre_tokenizers
 
-from regard.config import Config
 from regard.data.subwords import Subwords
 from regard.errors import UserError
 from regard.models import build, parse_model
 from regard.models.prompted import Prompted
+from regard.tasks import settings_of
 from regard.tasks.marks import Marks, check_padding
 from regard.tasks.translate import Translate
 
@@ -70,8 +70,8 @@ def test_a_model_must_pad_with_the_tokenizers_padding(tokenizer: Subwords) -> No
 
 
 def test_source_and_target_share_the_context_of_a_decoder() -> None:
-    model = parse_model({"kind": "gpt", "layers": 1, "width": 8, "heads": 1, "max_length": 64})
-    config = Config.model_validate({"task": "translate", "model": model, "data": {"max_length": 31}})
+    shape = {"kind": "gpt", "layers": 1, "width": 8, "heads": 1, "max_length": 64}
+    config, _ = settings_of([("", {"task": "translate", "model": shape, "data.max_length": 31})])
     Translate.check(config)
     with pytest.raises(UserError, match="must be at most 31, since the model reads 64 with source and target together"):
         Translate.check(config.model_copy(update={"data": config.data.model_copy(update={"max_length": 32})}))
