@@ -99,9 +99,10 @@ class Recording:
 
 
 def _spelled(word: str) -> str:
-    """With letters in place of their bytes ("<0xE2><0x82><0xAC>"), as which tokenizers spell what they do not know."""
+    """With letters in place of their bytes ("<0xE2><0x82><0xAC>"), as which tokenizers spell what they do not know, and
+    without the mark of the space before it."""
     text = _BYTES.sub(lambda found: bytes.fromhex(found[0][3:-1].replace("><0x", "")).decode(errors="replace"), word)
-    return text if text == word else text.removeprefix("▁") or text
+    return text.removeprefix("▁") or text
 
 
 @dataclass(frozen=True)

@@ -167,3 +167,9 @@ def test_recording_wants_sites_by_pattern() -> None:
 
 def test_nothing_recorded_gives_empty_records() -> None:
     assert list(records(Recording(), 2, axes)) == [AttentionRecord({})] * 2
+
+
+def test_a_word_is_written_in_its_letters() -> None:
+    """Even where its tokens are the bytes of a letter that the vocabulary does not have."""
+    axis = Axis(["▁", "<0xE2>", "<0x82>", "<0xAC>", "5", "▁", ".", "▁"], [[0, 1, 2, 3, 4], [5, 6], [7]])
+    assert axis.joined().tokens == ["€5", ".", "▁"]

@@ -6,9 +6,9 @@ export function labels(axis, unit) {
   return axis.words.map((group) => spelled(group.map((place) => axis.tokens[place]).join("")));
 }
 
-/** Letters that the vocabulary did not have are tokens of their bytes: as a word they are letters again. */
+/** Letters that the vocabulary did not have are tokens of their bytes: as a word they are letters again, without the mark of the space before them. */
 function spelled(word) {
-  return word.replace(/(<0x[0-9A-F]{2}>)+/g, (bytes) => new TextDecoder().decode(Uint8Array.from(bytes.match(/[0-9A-F]{2}(?=>)/g), (hex) => parseInt(hex, 16))));
+  return word.replace(/^▁(?=.)/u, "").replace(/(<0x[0-9A-F]{2}>)+/g, (bytes) => new TextDecoder().decode(Uint8Array.from(bytes.match(/[0-9A-F]{2}(?=>)/g), (hex) => parseInt(hex, 16))));
 }
 
 /** The word that a token is in, or the first token of a word. */

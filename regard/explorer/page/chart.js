@@ -25,7 +25,7 @@ export function drawChart({ title, series, width, height = 240 }) {
   const x = (value) => left + ((value - x0) / (x1 - x0)) * (width - left - right);
   const y = (value) => top + (1 - (value - y0) / (y1 - y0)) * (height - top - bottom);
   const text = (at, up, words, anchor, fill = colours.soft, size = 11) => s("text", { x: at, y: up, "text-anchor": anchor, fill, "font-size": size }, words);
-  const grid = s("g", {}, ticks(y0, y1, 4).map((value) => [s("line", { x1: left, x2: width - right, y1: y(value), y2: y(value), stroke: colours.rule }), text(left - 8, y(value) + 4, String(value), "end")]).flat(),
+  const grid = s("g", {}, ticks(y0, y1, 4).map((value) => [s("line", { x1: left, x2: width - right, y1: y(value), y2: y(value), stroke: colours.rule }), text(left - 8, y(value) + 4, value.toLocaleString("en", { maximumFractionDigits: 8 }), "end")]).flat(),
     ticks(x0, x1, Math.max(2, Math.floor(width / 130))).map((value) => text(x(value), height - 8, value.toLocaleString("en"), "middle")));
   const lines = series.map((one) => {
     const colour = one.strong ? colours.stops.at(-2) : colours.stops[5];

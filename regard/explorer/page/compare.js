@@ -45,7 +45,7 @@ async function draw(app) {
     const side = { named, run: about.name, site: one.site, matrix: one.matrix };
     const hear = (kind, at) => { if (kind === "hover") sides.forEach((each) => each.light(side, at)); };
     const box = h("div", { class: "drawing" }), grid = h("div", { class: "panel wide" });
-    columns[place].replaceChildren(title, answer, h("p", { class: "hint" }, `${siteTitle(one.site)} · ${headTitle(one.head)}`), box, grid);
+    columns[place].replaceChildren(title, answer, h("p", { class: "hint" }, siteTitle(one.site) + (axes.heads.length > 1 || one.head === "rollout" ? ` · ${headTitle(one.head)}` : "")), box, grid);
     side.lines = drawLines({ ...named, matrix: one.matrix, width: box.clientWidth, captions: null, hear });
     side.grid = drawMatrix({ ...named, matrix: one.matrix, width: grid.clientWidth, most: 420, scale, hear });
     box.append(side.lines.svg);
