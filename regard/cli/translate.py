@@ -96,7 +96,7 @@ def translate(
                 print("\n" * missing, end="", file=file, flush=True)
             if result.target_ids and picture.wanted(number):
                 picture.draw(result.attention, number, text=result.source, output=result.text, score=result.score)
-    if endless:
+    if endless and max_length is None:
         print(
             f"warning: {endless:,} of {number:,} outputs reached their greatest length (try --max-length)",
             file=sys.stderr,
