@@ -43,7 +43,7 @@ class Picture:
         if path.suffix == ".html":
             from regard.explorer.document import save
 
-            save(record.select(self.site or "*", heads), path, heads="some" if heads else "all", **about)
+            save(record.select(self.site or "*", heads), path, whole=heads is None, **about)
             print(f"attention: {path}", file=sys.stderr)
             return
         record = record if self.subwords else record.words()

@@ -50,10 +50,10 @@ class Kept(Scene):
 
 
 def document(
-    record: AttentionRecord, *, text: str = "", output: str = "", score: float | None = None, heads: str = "all"
+    record: AttentionRecord, *, text: str = "", output: str = "", score: float | None = None, whole: bool = True
 ) -> str:
-    """A whole HTML page that shows `record`. The input is read from the record's own words unless it is given. Where
-    the record has only "some" heads, nothing is said of what goes through the layers."""
+    """A whole HTML page that shows `record`. The input is read from the record's own words unless it is given. A record
+    that is not `whole`, without some of its heads, says nothing of what goes through the layers."""
     if not record.sites:
         raise UserError("the record is empty: this model has no attention to show")
     size = sum(2 * heads.weights[0].nbytes * (len(heads.numbers) + 3) for heads in record.sites.values())
@@ -65,7 +65,7 @@ def document(
     text = text or " ".join(record[record.alignment_site].keys.joined().tokens)
     seen = Seen(Kept(record, output, score))
     about = {"name": "Attention", "model": "", "examples": [text], "verbs": [], "positions": False, "checkpoints": []}
-    rolls = heads == "all" and _whole(record)
+    rolls = whole and _rolls(record)
     looks = [{**seen.summary(), "rollout": rolls}]
     held = {"runs": [about], "looks": looks, "matrices": _matrices(seen, record, rolls)}
     return _html(held, output or text)
@@ -87,7 +87,7 @@ def frame(page: str, height: int = 760) -> str:
     return f'<iframe srcdoc="{html.escape(page, quote=True)}" style="{style}" title="Attention"></iframe>'
 
 
-def _whole(record: AttentionRecord) -> bool:
+def _rolls(record: AttentionRecord) -> bool:
     """Whether attention can be rolled out: every row and head of every layer must be there, from the first on."""
     inner = {site: heads for site, heads in record.sites.items() if site.endswith(".self")}
     rows = all(heads.weights.shape[1] == heads.weights.shape[2] for heads in inner.values())

@@ -37,12 +37,12 @@ Answers = list[tuple[str, float]]
 
 @dataclass(frozen=True)
 class Answer:
-    """What a run makes of a text, and the tokens that it read for it; `cut` says that these are not all."""
+    """What a run makes of a text, and the tokens that it read for it; `cut` says which, if not all."""
 
     output: str
     answers: Answers
     row: Encoding
-    cut: bool
+    cut: str
 
 
 class Read(Scene):
@@ -61,9 +61,8 @@ class Read(Scene):
         self.empty = not any(parts)
         if answer is not None:
             self.output, self.answers = answer.output, answer.answers
-        if self.row.overflowing if answer is None else answer.cut:
-            part = "the part with the answer is shown" if answer and answer.answers else "the model takes no more"
-            self.note = f"Only {len(self.row.ids):,} tokens of this text were read at once: {part}."
+        if cut := (_beginning(self.row) if answer is None else answer.cut):
+            self.note = f"Only {len(self.row.ids):,} tokens of this text were read at once: {cut}."
 
     @torch.inference_mode()
     def replay(self, recording: Recording) -> None:
@@ -112,28 +111,35 @@ def _answered(predictor: EncoderPredictor[Any] | Filler, parts: list[str]) -> An
         case Classifier(), [text, *second]:
             (classified,) = predictor.classify([text], second[:1] or None)
             best, row = _best(classified.probabilities.items()), classified.attention_of
-            return Answer(classified.label, best, row, classified.truncated)
+            return Answer(classified.label, best, row, _beginning(row))
         case Tagger(), [text, *_] if words := split_words(text):
             (tagged,) = predictor.tag([words])
             named = [f"{word} {tag}" for word, tag in zip(tagged.words, tagged.tags, strict=True)]
             chances = list(zip(named, tagged.probabilities, strict=True))
-            return Answer(" ".join(tagged.tags), chances, tagged.parts[0], len(tagged.parts) > 1)
+            return Answer(
+                " ".join(tagged.tags), chances, tagged.parts[0], "the first are shown" if len(tagged.parts) > 1 else ""
+            )
         case Answerer(), [question, context, *_]:
             (found,) = predictor.answer([question], [context])
             tokens = sum(map(len, predictor.reader.tokenizer.encode_batch([question, context])))
             read = len(found.window.ids) - sum(found.window.special_tokens_mask)
-            return Answer(found.text, [(found.text or "no answer", found.probability)], found.window, read < tokens)
+            cut = "the part with the answer is shown" if read < tokens else ""
+            return Answer(found.text, [(found.text or "no answer", found.probability)], found.window, cut)
         case Chooser(), [context, *choices] if len(choices) > 1:
             (chosen,) = predictor.choose([context], [choices])
             row = chosen.encodings[chosen.number]
             best = _best(zip(choices, chosen.probabilities, strict=True))
-            return Answer(chosen.text, best, row, bool(row.overflowing))
+            return Answer(chosen.text, best, row, _beginning(row))
         case Filler(), [text, *_] if predictor.facts["head"] and predictor.has_mask(text):
             (filled,) = predictor.fill([text])
             guesses = filled.masks[0] if len(filled.masks) == 1 else [several[0] for several in filled.masks]
             chances = [(guess.word, guess.probability) for guess in guesses]
-            return Answer(filled.text, chances, filled.encoding, bool(filled.encoding.overflowing))
+            return Answer(filled.text, chances, filled.encoding, _beginning(filled.encoding))
     return None
+
+
+def _beginning(row: Encoding) -> str:
+    return "the model takes no more" if row.overflowing else ""
 
 
 def _best(answers: Iterable[tuple[str, float]]) -> Answers:

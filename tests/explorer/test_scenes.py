@@ -11,6 +11,7 @@ from conftest import VARIANTS, VOCABULARY, small_model
 from regard.config import SearchConfig
 from regard.data.subwords import Subwords
 from regard.errors import UserError
+from regard.explorer.document import document
 from regard.explorer.inside import inside
 from regard.explorer.opening import open_run
 from regard.explorer.patterns import patterns
@@ -387,3 +388,11 @@ def test_a_written_text_is_seen_as_its_own_record_has_it(writer: Writings) -> No
 
 def test_a_prompt_longer_than_the_context_is_read_from_its_end(writer: Writings) -> None:
     assert "Only the last 52 of" in writer.look(Wish("the red cat sees the dog " * 20)).note
+
+
+def test_a_page_of_a_part_has_no_rollout(transformer_run: Path) -> None:
+    """What goes through all layers cannot be told from some of them."""
+    record = Run.load(transformer_run).translate(TEXT)[0].attention
+    assert '"rollout": true' in document(record)
+    assert '"rollout": false' in document(record.select("decoder.*.cross"))
+    assert '"rollout": false' in document(record.select("*", [0]), whole=False)
