@@ -6,6 +6,7 @@ import json
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
+from unicodedata import normalize
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -98,7 +99,8 @@ def test_any_text_survives(tmp_path_factory: pytest.TempPathFactory, name: str, 
     path = tmp_path_factory.mktemp("any") / name
     LAYOUTS.get(name, tsv)(path, pairs)
     # A byte order mark at the very start of a file is no part of its first sentence, in any format that may have one.
-    assert list(read_pairs([path])) == [Pair(*pair) for pair in pairs] or pairs[0][0].startswith("\ufeff")
+    expected = [Pair(normalize("NFC", source), normalize("NFC", target)) for source, target in pairs]
+    assert list(read_pairs([path])) == expected or pairs[0][0].startswith("\ufeff")
 
 
 def test_parallel_files(tmp_path: Path) -> None:
