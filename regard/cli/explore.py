@@ -33,7 +33,7 @@ def explore(
     import torch
 
     from regard.explorer.server import app
-    from regard.serving.guard import address_of, listen, token_for
+    from regard.serving.guard import address_of, listen, serve_on, token_for
 
     paths = list(runs or [])
     if demo:
@@ -52,11 +52,7 @@ def explore(
             import webbrowser
 
             webbrowser.open(address)
-        import uvicorn
-
-        uvicorn.Server(uvicorn.Config(served, log_level="warning", timeout_graceful_shutdown=3)).run(
-            sockets=[listening]
-        )
+        serve_on(listening, served)
 
 
 def _demo() -> Path:

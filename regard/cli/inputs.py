@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from regard.data.badlines import BadLines, Location
-from regard.data.files import format_of, lines
+from regard.data.files import format_of, has_tabs, lines, lines_in
 from regard.data.tables import decoded
 from regard.errors import UserError
 
@@ -64,8 +64,7 @@ def lines_of(files: list[Path], text: list[str], bad: BadLines | None = None) ->
                     bad.read += 1
                     yield decoded(line, Location(str(path), number), bad) or ""
         if not files:
-            for number, line in enumerate(sys.stdin.buffer):
-                yield (line.removeprefix(b"\xef\xbb\xbf") if number == 0 else line).rstrip(b"\r\n").decode()
+            yield from map(bytes.decode, lines_in(sys.stdin.buffer))
     except UnicodeDecodeError as error:
         where = path if files else "standard input"
         raise UserError(f"{where}: is not UTF-8 text ({error.reason})") from None
@@ -95,7 +94,7 @@ def are_tables(files: list[Path]) -> bool:
 def _is_table(path: Path) -> bool:
     if format_of(path) not in ("tsv", "text") or path.suffix.lower() == ".json":
         return True
-    return b"\t" in next(filter(None, lines(path)), b"")
+    return has_tabs(path)
 
 
 def sources_of(

@@ -22,9 +22,7 @@ def serve(
 
     curl -X POST localhost:8080/translate -H 'Content-Type: application/json' -d '{"texts": "The white cat sleeps."}'
     """
-    import uvicorn
-
-    from regard.serving.guard import address_of, listen, token_for
+    from regard.serving.guard import address_of, listen, serve_on, token_for
     from regard.serving.service import Service, app
 
     token = token_for(host, token)
@@ -34,6 +32,4 @@ def serve(
         typer.echo(f"Serving at {address} (what each verb takes: {address}openapi.json)\nCtrl-C ends.")
         if token:
             typer.echo(f"Send the header  Authorization: Bearer {token}")
-        uvicorn.Server(uvicorn.Config(served, log_level="warning", timeout_graceful_shutdown=3)).run(
-            sockets=[listening]
-        )
+        serve_on(listening, served)

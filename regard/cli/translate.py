@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from regard.cli.inputs import files_of, say_bad, sources_of
+from regard.data.readers import one_line
+
+if TYPE_CHECKING:
+    from regard.tasks.translator import Translation
 
 
 def translate(
@@ -65,7 +70,6 @@ def translate(
     from regard.cli.output import output
     from regard.cli.pictures import Picture
     from regard.data.badlines import BadLines
-    from regard.data.readers import one_line
     from regard.run import Run
 
     opened = Run.load(run, device, "int8" if int8 else "float32")
@@ -85,15 +89,8 @@ def translate(
             if result.truncated:
                 print(f"warning: line {number}: too long for the model, only its beginning was read", file=sys.stderr)
             endless += not result.ended
-            several = [result, *result.others]
-            missing = search.n_best - len(several)
-            several += [] if result.source else [result] * missing  # of an empty line: as many as of the others
-            for rank, one in enumerate(several, start=1):
-                place = {"line": number, "rank": rank} if search.n_best > 1 else {}
-                shown = json.dumps({**one.row, **place}, ensure_ascii=False) if as_json else one_line(one.text)
-                print(shown, file=file, flush=True)
-            if result.source and missing and not as_json:  # no more were found: their lines stay, and are empty
-                print("\n" * missing, end="", file=file, flush=True)
+            for line in _shown(result, number, search.n_best, as_json):
+                print(line, file=file, flush=True)
             if result.target_ids and picture.wanted(number):
                 picture.draw(result.attention, number, text=result.source, output=result.text, score=result.score)
     if endless and max_length is None:
@@ -102,3 +99,15 @@ def translate(
             file=sys.stderr,
         )
     say_bad(bad)
+
+
+def _shown(result: Translation, number: int, wanted: int, as_json: bool) -> Iterator[str]:
+    """A line for each of the outputs that are wanted of an input; the best first."""
+    several = [result, *result.others]
+    missing = wanted - len(several)
+    several += [] if result.source else [result] * missing  # of an empty line: as many as of the others
+    for rank, one in enumerate(several, start=1):
+        place = {"line": number, "rank": rank} if wanted > 1 else {}
+        yield json.dumps({**one.row, **place}, ensure_ascii=False) if as_json else one_line(one.text)
+    if result.source and not as_json:  # no more were found: their lines stay, and are empty
+        yield from [""] * missing

@@ -94,8 +94,7 @@ def lines(path: Path) -> Iterator[bytes]:
         with _open(path) as stream:
             _check_text(path, stream.read(8192))
             stream.seek(0)
-            for number, line in enumerate(stream):
-                yield (line.removeprefix(b"\xef\xbb\xbf") if number == 0 else line).rstrip(b"\r\n")
+            yield from lines_in(stream)
     except (gzip.BadGzipFile, EOFError, zlib.error) as problem:
         raise UserError(
             f"{path}: the gzip file is damaged or cut short ({problem}); copy or download it again"
@@ -104,6 +103,17 @@ def lines(path: Path) -> Iterator[bytes]:
         raise UserError(f"{path}: there is no such file; give {ALLOWED}") from None
     except OSError as problem:
         raise UserError(f"{path}: cannot be read ({problem.strerror or problem})") from None
+
+
+def lines_in(stream: BinaryIO) -> Iterator[bytes]:
+    """As `lines`, of what is open already."""
+    for number, line in enumerate(stream):
+        yield (line.removeprefix(b"\xef\xbb\xbf") if number == 0 else line).rstrip(b"\r\n")
+
+
+def has_tabs(path: Path) -> bool:
+    """Whether a text has columns with tabs between them, as its first line tells."""
+    return b"\t" in next(filter(None, lines(path)), b"")
 
 
 def _open(path: Path) -> BinaryIO:

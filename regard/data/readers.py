@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.data.badlines import BadLines, Location
-from regard.data.files import ALLOWED, expand, format_of, lines
+from regard.data.files import ALLOWED, expand, format_of, has_tabs, lines
 from regard.data.pairs import Alignment, Pair
 from regard.data.tables import csv_cells, decoded, json_lines, no_text
 from regard.errors import UserError
@@ -83,7 +83,7 @@ def _tables(paths: list[Path], columns: Sequence[str] | None, bad: BadLines) -> 
     texts = [path for path in paths if format_of(path) == "text"]
     if texts and len(texts) < len(paths):
         raise UserError(f"{texts[0]}: a plain text among tables; give {ALLOWED}")
-    if texts and not all(b"\t" in next(filter(None, lines(path)), b"") for path in texts):
+    if texts and not all(map(has_tabs, texts)):
         if len(texts) != 2:
             names = ", ".join(path.name for path in texts[:5])
             hint = " (JSON with an object a line should be called .jsonl)" if ".json" in texts[0].suffixes else ""
@@ -293,8 +293,6 @@ def _choose(names: list[str], columns: Sequence[str] | None, path: Path) -> tupl
             if number is None:
                 raise UserError(f"{path}: there is no column {column!r}; {found}; pass two of them as --columns")
             numbers.append(number)
-        if numbers[0] == numbers[1]:
-            raise UserError(f"columns = {','.join(columns)}: the source and the target are one column; {found}")
         return numbers[0], numbers[1]
     for one, other in _KNOWN:
         if one in plain and other in plain:

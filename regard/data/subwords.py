@@ -31,7 +31,8 @@ from tokenizers import (
 )  # fmt: skip
 
 from regard.data.special import Special
-from regard.data.tokenizers import Tokenizer, encoded, not_utf8
+from regard.data.tables import not_utf8
+from regard.data.tokenizers import Tokenizer, encoded
 from regard.errors import UserError, nearest
 
 Papers = Literal["wordpiece", "byte-bpe", "unigram"]

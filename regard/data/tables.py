@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from regard.data.badlines import BadLines, Location
-from regard.data.files import expand, format_of, lines
+from regard.data.files import expand, format_of, has_tabs, lines
 from regard.errors import UserError
 
 Row = dict[str, Any]
@@ -121,7 +121,7 @@ def csv_cells(path: Path, bad: BadLines, tabs: bool = False) -> Iterator[tuple[l
     Bytes that are no UTF-8 pass through, since a row is known only when it has been read: see `no_text`.
     """
     csv.field_size_limit(sys.maxsize)
-    tabs = tabs or b"\t" in next(filter(None, lines(path)), b"")
+    tabs = tabs or has_tabs(path)
     begin, quotes = 1, 0  # the first line of the row that is being read, and its quotation marks so far
 
     def texts() -> Iterator[str]:
@@ -225,6 +225,12 @@ def decoded(raw: bytes, where: Location, bad: BadLines) -> str | None:
     except UnicodeDecodeError:
         bad.add("encoding", where, raw[:800].decode(errors="backslashreplace"))
         return None
+
+
+def not_utf8(texts: Sequence[str]) -> UserError:
+    """About the first of the texts that is none."""
+    wrong = next(filter(no_text, texts), "")
+    return UserError(f"{wrong[:60]!r}: is not UTF-8 text; another encoding? iconv -f LATIN1 -t UTF-8")
 
 
 def no_text(text: str) -> bool:

@@ -18,7 +18,7 @@ import tokenizers
 from tokenizers import decoders, models, normalizers, trainers
 
 from regard.data.special import THEIR_ROLES, Special
-from regard.data.tables import no_text
+from regard.data.tables import not_utf8
 from regard.data.words import SPACE, splitter
 from regard.errors import UserError, nearest
 
@@ -211,12 +211,6 @@ def encoded(inner: tokenizers.Tokenizer, texts: Sequence[str]) -> list[Any]:
         return list(inner.encode_batch_fast(list(texts), add_special_tokens=False))
     except TypeError:  # half of a character, or what was no UTF-8 on the command line
         raise not_utf8(texts) from None
-
-
-def not_utf8(texts: Sequence[str]) -> UserError:
-    """About the first of the texts that is none."""
-    wrong = next(filter(no_text, texts), "")
-    return UserError(f"{wrong[:60]!r}: is not UTF-8 text; another encoding? iconv -f LATIN1 -t UTF-8")
 
 
 def _words_of(text: str) -> tuple[list[int], set[int]]:

@@ -7,7 +7,7 @@ the spaces back restores the text.
 
 from tokenizers import Regex, pre_tokenizers
 
-from regard.errors import UserError
+from regard.data.tables import not_utf8
 
 SPACE = "▁"
 _PIECE = Regex(r"▁?[^▁\p{P}\p{S}]+['’]?|▁?[[\p{P}\p{S}]&&[^▁]]|▁")
@@ -25,6 +25,6 @@ def split_words(text: str) -> list[str]:
     try:
         parted = splitter.pre_tokenize_str(text)
     except (TypeError, UnicodeEncodeError):
-        raise UserError(f"{text!r}: is not text (half of a character)") from None
+        raise not_utf8([text]) from None
     pieces = (piece.lstrip(SPACE) for piece, _ in parted)
     return [piece for piece in pieces if piece]

@@ -65,7 +65,7 @@ def document(
     text = text or " ".join(record[record.alignment_site].keys.joined().tokens)
     seen = Seen(Kept(record, output, score))
     about = {"name": "Attention", "model": "", "examples": [text], "verbs": [], "positions": False, "checkpoints": []}
-    rolls = whole and _rolls(record)
+    rolls = whole and seen.rolls
     looks = [{**seen.summary(), "rollout": rolls}]
     held = {"runs": [about], "looks": looks, "matrices": _matrices(seen, record, rolls)}
     return _html(held, output or text)
@@ -85,20 +85,6 @@ def frame(page: str, height: int = 760) -> str:
     """The page inside another: for a notebook."""
     style = f"width:100%;height:{height}px;border:0"
     return f'<iframe srcdoc="{html.escape(page, quote=True)}" style="{style}" title="Attention"></iframe>'
-
-
-def _rolls(record: AttentionRecord) -> bool:
-    """Whether attention can be rolled out: every row and head of every layer must be there, from the first on."""
-    inner = {site: heads for site, heads in record.sites.items() if site.endswith(".self")}
-    rows = all(heads.weights.shape[1] == heads.weights.shape[2] for heads in inner.values())
-    heads = all(one.numbers == list(range(len(one.numbers))) for one in inner.values())
-    layers: dict[str, list[str]] = {}
-    for site in inner:
-        stack, _, rest = site.partition(".")
-        layers.setdefault(stack, []).append(rest.partition(".")[0])
-    begun = all(numbers == [str(number) for number in range(len(numbers))] for numbers in layers.values())
-    crossed = any(site.endswith("cross") for site in record.sites)
-    return rows and heads and begun and (not crossed or "encoder" in layers)
 
 
 def _matrices(seen: Seen, record: AttentionRecord, rolls: bool) -> dict[str, Any]:

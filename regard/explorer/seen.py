@@ -109,8 +109,29 @@ class Seen:
         }
         if scene.image is not None:
             answer["image"] = scene.image
-        answer["rollout"] = any(site.endswith(".self") for site in self.heads)  # an RNN has no layers to go through
-        return {**answer, "axes": [asdict(axis) for axis in axes], "sites": sites, "alignment": self._alignment()}
+        return {
+            **answer,
+            "rollout": self.rolls,
+            "axes": [asdict(axis) for axis in axes],
+            "sites": sites,
+            "alignment": self._alignment(),
+        }
+
+    @property
+    def rolls(self) -> bool:
+        """Whether attention can be rolled out: every row, head and layer must be there, from the first on. (An RNN has
+        no layers to go through, and of a record a part may have been kept.)"""
+        layers: dict[str, list[str]] = {}
+        for site, numbers in self.heads.items():
+            if site.endswith(".self"):
+                queries, keys = self.scene.axes(site)
+                if numbers != list(range(len(numbers))) or len(queries.tokens) != len(keys.tokens):
+                    return False
+                stack, layer, _ = site.split(".")
+                layers.setdefault(stack, []).append(layer)
+        begun = all(found == [str(number) for number in range(len(found))] for found in layers.values())
+        crossed = any(site.endswith("cross") for site in self.heads)
+        return bool(layers) and begun and (not crossed or "encoder" in layers)
 
     def _alignment(self) -> str | None:
         cross = [site for site in self.heads if site.endswith("cross")]

@@ -38,8 +38,8 @@ def without(model: Model, off: Iterable[str]) -> Model:
 
 def _stack(model: nn.Module, stack: str, name: str) -> list[str]:
     """Where the stack of layers of that name is, however deep: a head may stand around the model."""
-    stacks = [(place, part) for place, part in model.named_modules() if isinstance(part, Stack)]
-    places = [place for place, stack_ in stacks if all(hasattr(layer, "feed_forward") for layer in stack_)]
+    stacks = ((place, part) for place, part in model.named_modules() if isinstance(part, Stack))
+    places = [place for place, layers in stacks if all(hasattr(layer, "feed_forward") for layer in layers)]
     for place in places:
         if place.rpartition(".")[2] == stack:
             return str(place).split(".")

@@ -45,9 +45,8 @@ class _ProjectedLoss(torch.autograd.Function):
         loss = torch.zeros((), dtype=torch.float32, device=hidden.device)
         room = weight.new_empty(min(CHUNK, len(hidden)) * len(weight))
         uniform, weight_sum, hidden_sum = smoothing / len(weight), weight.float().sum(dim=0), hidden.float().sum(dim=0)
-        words = (
-            0 if hidden.dtype == torch.float32 else 1
-        )  # the vocabulary's dimension: MKL is faster one way, oneDNN the other
+        # The vocabulary's dimension: MKL is faster one way, oneDNN the other.
+        words = 0 if hidden.dtype == torch.float32 else 1
         for rows in range(0, len(hidden), CHUNK):
             part, answer = hidden[rows : rows + CHUNK], target[rows : rows + CHUNK].unsqueeze(words)
             logits = _logits(part, weight, bias, room, words)

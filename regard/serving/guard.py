@@ -10,6 +10,7 @@ import secrets
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+import uvicorn
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, RedirectResponse
@@ -72,6 +73,11 @@ def listen(host: str, port: int) -> socket.socket:
         reason = getattr(error, "strerror", None) or error
         raise UserError(f"--host {host} --port {port}: cannot be used ({reason}); try --port 0") from None
     return listening
+
+
+def serve_on(listening: socket.socket, api: FastAPI) -> None:
+    """Until Ctrl-C; who is being answered then is waited for, but not for long."""
+    uvicorn.Server(uvicorn.Config(api, log_level="warning", timeout_graceful_shutdown=3)).run(sockets=[listening])
 
 
 def address_of(listening: socket.socket, host: str) -> str:
