@@ -19,7 +19,7 @@ from tokenizers import decoders, models, normalizers, trainers
 
 from regard.data.special import THEIR_ROLES, Special
 from regard.data.tables import not_utf8
-from regard.data.words import SPACE, splitter
+from regard.data.words import SPACE, bare, splitter
 from regard.errors import UserError, nearest
 
 Kind = Literal["bpe", "wordpiece", "unigram", "char", "word"]
@@ -214,9 +214,9 @@ def encoded(inner: tokenizers.Tokenizer, texts: Sequence[str]) -> list[Any]:
 
 
 def _words_of(text: str) -> tuple[list[int], set[int]]:
-    """For each letter the number of its word, and the words in scripts without spaces. A bare `▁` joins the next."""
+    """For each letter the number of its word, and the words in scripts without spaces. A mere space joins the next."""
     pieces = splitter.pre_tokenize_str(text)
-    final = max((n for n, (piece, _) in enumerate(pieces) if piece != SPACE), default=0)
+    final = max((n for n, (piece, _) in enumerate(pieces) if bare(piece)), default=0)
     word_of: list[int] = []
     alone: set[int] = set()
     word = 0
@@ -224,7 +224,7 @@ def _words_of(text: str) -> tuple[list[int], set[int]]:
         word_of += [word] * (end - len(word_of))
         if UNSPACED.search(piece):
             alone.add(word)
-        if piece != SPACE and n < final:
+        if bare(piece) and n < final:
             word += 1
     return word_of, alone
 

@@ -2,7 +2,8 @@
 
 A word is a run of letters, marks and digits, with an apostrophe that ends it ("l'"); a punctuation mark or symbol is a
 word of its own. Spaces become the mark `▁` at the start of the word they precede, so that joining pieces and putting
-the spaces back restores the text.
+the spaces back restores the text. Other spaces, such as those that keep French marks on the line of their word, stand
+there as they are.
 """
 
 from tokenizers import Regex, pre_tokenizers
@@ -10,7 +11,7 @@ from tokenizers import Regex, pre_tokenizers
 from regard.data.tables import not_utf8
 
 SPACE = "▁"
-_PIECE = Regex(r"▁?[^▁\p{P}\p{S}]+['’]?|▁?[[\p{P}\p{S}]&&[^▁]]|▁")
+_PIECE = Regex(r"[▁\p{Z}]?[^▁\p{P}\p{S}\p{Z}]+['’]?|[▁\p{Z}]?[[\p{P}\p{S}]&&[^▁]]|[▁\p{Z}]")
 
 marked = pre_tokenizers.Split(_PIECE, behavior="isolated")
 """Parts a text whose spaces are marked already."""
@@ -26,5 +27,9 @@ def split_words(text: str) -> list[str]:
         parted = splitter.pre_tokenize_str(text)
     except (TypeError, UnicodeEncodeError):
         raise not_utf8([text]) from None
-    pieces = (piece.lstrip(SPACE) for piece, _ in parted)
-    return [piece for piece in pieces if piece]
+    return [bare(piece) for piece, _ in parted if bare(piece)]
+
+
+def bare(piece: str) -> str:
+    """A piece without the space before it."""
+    return piece.lstrip(SPACE).strip()

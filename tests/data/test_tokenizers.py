@@ -22,6 +22,7 @@ TEXTS = [
     "We cross the street where the cars stop & wait.",
     "Nous traversons la rue là où les voitures s'arrêtent.",
 ] * 3
+FRENCH = "«\u00a0Où est l'homme\u202f? Ici\u00a0\u00a0!\u00a0»\u00a0"  # with spaces that do not break
 LOSSLESS = ["bpe", "wordpiece", "unigram", "char"]
 KINDS = [*LOSSLESS, "word"]
 
@@ -150,7 +151,7 @@ def test_word_groups_hold_each_token_once_in_order(made: dict[str, Tokenizer], k
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    "text", [*TEXTS[:6], "Un naïf œuf: 5 € (ou £4) 🙂 zebra…", "two  spaces", "ὦ ξεῖν', ἀγγέλλειν Łódź!", "x ▁"]
+    "text", [*TEXTS[:6], "Un naïf œuf: 5 € (ou £4) 🙂 zebra…", "two  spaces", "ὦ ξεῖν', ἀγγέλλειν Łódź!", "x ▁", FRENCH]
 )
 def test_word_groups_are_the_words(made: dict[str, Tokenizer], kind: str, text: str) -> None:
     """Alignments are counted over `split_words`: groups must be in step with it, bytes and all."""
@@ -161,6 +162,11 @@ def test_word_groups_are_the_words(made: dict[str, Tokenizer], kind: str, text: 
         assert [tokenizer.decode(ids[n] for n in group).strip() for group in groups] == split_words(text)
     elif UNK not in ids:
         assert len(groups) == len(split_words(text))
+
+
+def test_a_space_of_any_kind_ends_a_word(made: dict[str, Tokenizer]) -> None:
+    assert split_words(FRENCH) == ["«", "Où", "est", "l'", "homme", "?", "Ici", "!", "»"]
+    assert all(made[kind].decode(made[kind].encode(FRENCH)) == FRENCH for kind in LOSSLESS)
 
 
 @pytest.mark.parametrize("kind", LOSSLESS)
