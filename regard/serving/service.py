@@ -26,10 +26,13 @@ from regard.nn.record import AttentionRecord
 from regard.run import Run
 from regard.serving.guard import LOOPBACK, guarded
 from regard.tasks.image_classifier import ImageClassifier
+from regard.tasks.translator import Translator
 
 HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 MOST = 256
 """Texts of one request, at most."""
+LONGEST = 2**14
+"""Characters of a text, at most, for models that would read any number: what they need grows with its square."""
 LARGEST = {"beam": 64, "n_best": 64, "min_length": 4096, "max_length": 4096}
 """What a search may be asked for: others wait for it."""
 WEIGHTS = 2**22
@@ -160,14 +163,16 @@ def app(service: Service, token: str | None = None, hosts: Sequence[str] = LOOPB
     def translate(ask: AskOutputs) -> Any:
         return service.results(
             ask,
-            lambda run: run.translate(_few(ask.texts), _search(run, ask), ask=ask.ask),
+            lambda run: run.translate(_short(run.translator, _few(ask.texts)), _search(run, ask), ask=ask.ask),
         )
 
     @api.post("/summarize")
     def summarize(ask: AskOutputs) -> Any:
         return service.results(
             ask,
-            lambda run: run.summarize(_few(ask.texts), _search(run, ask), ask=ask.ask),
+            lambda run: run.summarize(
+                _short(run.summarizer.translator, _few(ask.texts)), _search(run, ask), ask=ask.ask
+            ),
         )
 
     @api.post("/classify")
@@ -243,6 +248,14 @@ def _given(texts: Texts) -> Texts:
     """As they are, if they are not too many."""
     if not isinstance(texts, str) and len(texts) > MOST:
         raise UserError(f"{len(texts)} texts: at most {MOST} in one request")
+    return texts
+
+
+def _short(translator: Translator, texts: list[str]) -> list[str]:
+    """As they are, if the model cuts them or none is too long."""
+    longest = max(map(len, texts), default=0)
+    if longest > LONGEST and translator.reads > LONGEST:
+        raise UserError(f"a text of {longest:,} characters: at most {LONGEST:,} here; send its sentences one by one")
     return texts
 
 

@@ -92,6 +92,15 @@ def test_a_part_of_the_attention_can_be_asked_for(address: str, monkeypatch: pyt
     assert (status, "more than 100 weights" in answer["error"]) == (400, True)
 
 
+def test_a_text_without_end_is_refused_where_the_model_would_read_it_all(transformer_run: Path, rnn_run: Path) -> None:
+    text = "cat " * 5000
+    with running(app(Service([transformer_run, rnn_run], "cpu"))) as address:
+        status, answer = ask(address, "/translate", {"run": "rnn", "texts": ["cat", text]})
+        assert (status, "a text of 20,000 characters: at most 16,384" in answer["error"]) == (400, True)
+        search = {"max_length": 3}
+        assert ask(address, "/translate", {"run": "transformer", "texts": text, "search": search})[0] == 200  # is cut
+
+
 def test_encoders_answer_as_in_python(address: str, classifier_run: Path) -> None:
     run = Run.load(classifier_run, "cpu")
     (expected,) = run.classify("the cat is dull")
