@@ -11,7 +11,6 @@ A source may hold several splits, told by the names of its folders and files: tr
 
 from __future__ import annotations
 
-import csv
 import gzip
 import json
 import re
@@ -25,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.badlines import BadLines, Location
+from regard.data.tables import csv_cells, no_text
 from regard.errors import UserError
 
 Split = Literal["train", "valid", "test"]
@@ -37,7 +37,8 @@ ALLOWED = (
 )
 TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
 _SPLITS: dict[str, Split] = {
-    "train": "train", "valid": "valid", "val": "valid", "validation": "valid", "test": "test", "t10k": "test",
+    "train": "train", "training": "train", "valid": "valid", "val": "valid", "validation": "valid", "test": "test",
+    "testing": "test", "t10k": "test",
 }  # fmt: skip
 _IDX = re.compile(r"(?P<split>.*?)[-_.]?images[-.]idx[34][-.]ubyte(\.gz)?")
 
@@ -84,6 +85,8 @@ def open_album(sources: Sequence[str | Path], columns: Sequence[str] | None = No
             _file(album, path, columns)
         else:
             raise UserError(f"{source}: there is no such file or folder; give {ALLOWED}")
+    if not album.splits:
+        raise UserError("\n".join([f"{', '.join(map(str, sources))}: no images found; give {ALLOWED}", *album.notes]))
     return album
 
 
@@ -96,7 +99,7 @@ def _file(album: Album, path: Path, columns: Sequence[str] | None) -> None:
         album.add(_split_of(path.name), files, lambda bad: _table(path, columns, bad))
     elif match := _IDX.fullmatch(path.name):
         labels = _labels_beside(path)
-        album.add(_SPLITS.get(match["split"], "train"), [path, labels], lambda bad: _idx(path, labels))
+        album.add(_split_of(match["split"]), [path, labels], lambda bad: _idx(path, labels))
     else:
         raise UserError(f"{path}: not a source of images; give {ALLOWED}")
 
@@ -107,19 +110,22 @@ def _folder(album: Album, folder: Path, columns: Sequence[str] | None) -> None:
     files = [path for path in inside if path.is_file()]
     known = [path for path in files if _IDX.fullmatch(path.name) or path.suffix.lower() == ".parquet"]
     tables = [path for path in files if path.suffix.lower() in TABLES]
-    if folders and all(path.name.lower() in _SPLITS for path in folders):
-        for path in folders:
+    splits = [path for path in folders if path.name.lower() in _SPLITS and any(map(Path.is_dir, path.iterdir()))]
+    if len(splits) == len(folders) > 0 or "train" in (_SPLITS[path.name.lower()] for path in splits):
+        for path in splits:
             _classes(album, _SPLITS[path.name.lower()], path)
+        if others := [path.name for path in folders if path not in splits]:
+            album.notes.append(f"beside the folders of splits in {folder}: {', '.join(others)}: not read")
     elif known or (tables and not columns and not folders):
         for path in known or tables:
             _file(album, path, columns)
     elif tables and len(tables) < 4 and all(_is_table_of_images(path) for path in tables):
         for path in tables:
             _file(album, path, columns)
-    elif folders:
+    elif any(path.name.lower() not in _SPLITS for path in folders):
         _classes(album, "train", folder)
     else:
-        names = ", ".join(path.name for path in files[:5])
+        names = ", ".join(path.name for path in [*folders, *files][:5])
         raise UserError(
             f"{folder}: no folder per class in it ({f'found {names}' if names else 'empty'}); give {ALLOWED}"
         )
@@ -131,7 +137,9 @@ def _is_table_of_images(path: Path) -> bool:
 
 
 def _split_of(name: str) -> Split:
-    return _SPLITS.get(re.split(r"[-_.]", name.lower())[0], "train")
+    """`test-0.parquet`, `cifar10-test.parquet`: the last part of a name that names a split."""
+    said = [_SPLITS[part] for part in re.split(r"[-_.]", name.lower()) if part in _SPLITS]
+    return said[-1] if said else "train"
 
 
 def _classes(album: Album, split: Split, folder: Path) -> None:
@@ -155,7 +163,7 @@ def _classes(album: Album, split: Split, folder: Path) -> None:
 
 def _table(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterator[Picture]:
     """Rows with a path, relative to the table, and a label."""
-    rows = _json_rows(path, bad) if path.suffix.lower() in (".jsonl", ".ndjson") else _csv_rows(path)
+    rows = _json_rows(path, bad) if path.suffix.lower() in (".jsonl", ".ndjson") else _csv_rows(path, bad)
     names: tuple[str, str] | None = None
     for line, row in rows:
         names = names or _columns(path, list(row), columns)
@@ -167,11 +175,18 @@ def _table(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterator
         yield Picture(Location(str(path), line), str(label), path.parent / str(image))
 
 
-def _csv_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        reader = csv.DictReader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
-        for row in reader:
-            yield reader.line_num, row
+def _csv_rows(path: Path, bad: BadLines) -> Iterator[tuple[int, dict[str, Any]]]:
+    header: list[str] | None = None
+    for cells, where in csv_cells(path, bad, tabs=path.suffix.lower() == ".tsv"):
+        if cells is None:
+            continue
+        if header is None:
+            header = [cell.strip() for cell in cells]
+        elif no_text(" ".join(cells)):
+            bad.read += 1
+            bad.add("encoding", where, " | ".join(cells))
+        else:
+            yield where.line, dict(zip(header, cells, strict=False))
 
 
 def _json_rows(path: Path, bad: BadLines) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -221,9 +236,10 @@ def _parquet(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterat
                 found = content.get("bytes") or content.get("path") if isinstance(content, dict) else content
                 if isinstance(found, str):
                     found = path.parent / found
-                if value is None or not isinstance(found, bytes | Path):
+                known = not named or not isinstance(value, int) or 0 <= value < len(named)  # -1: not to be known
+                if value is None or not known or not isinstance(found, bytes | Path):
                     bad.read += 1
-                    bad.add("columns", where, f"{value} {type(content).__name__}")
+                    bad.add("columns" if known else "unlabelled", where, f"{value} {type(content).__name__}")
                     continue
                 yield Picture(where, named[value] if named and isinstance(value, int) else str(value), found)
     except (pyarrow.ArrowInvalid, OSError) as problem:
@@ -266,7 +282,9 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
         raise UserError(f"{path}: not an IDX file of bytes (it begins with {data[:4].hex()}, not 000008..)")
     dimensions = data[3]
     shape = (
-        tuple(int(size) for size in np.frombuffer(data, ">u4", dimensions, 4)) if len(data) >= 4 * dimensions else ()
+        tuple(int(size) for size in np.frombuffer(data, ">u4", dimensions, 4))
+        if len(data) >= 4 + 4 * dimensions
+        else ()
     )
     expected = 4 + 4 * dimensions + int(np.prod(shape, dtype=np.int64))
     if len(data) != expected:

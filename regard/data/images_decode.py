@@ -10,7 +10,8 @@ import io
 import struct
 import warnings
 import zlib
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -54,8 +55,10 @@ class Framing:
     deviation: tuple[float, ...] = ()
 
     @classmethod
-    def of(cls, facts: dict[str, Any]) -> Framing:
-        return cls(**{**facts, "mean": tuple(facts["mean"]), "deviation": tuple(facts["deviation"])})
+    def of(cls, facts: Mapping[str, Any]) -> Framing:
+        """From what `facts` gives, among others."""
+        own = {name.name: facts[name.name] for name in fields(cls) if name.name in facts}
+        return cls(**{**own, "mean": tuple(facts["mean"]), "deviation": tuple(facts["deviation"])})
 
     def facts(self) -> dict[str, Any]:
         return {**asdict(self), "mean": list(self.mean), "deviation": list(self.deviation)}
@@ -96,6 +99,8 @@ def as_tensor(pixels: NDArray[np.uint8]) -> Tensor:
 def decode(content: Content, channels: int) -> Image.Image:
     """Upright, in grey (1 channel) or RGB (3); what is transparent becomes white. Of an animation the first picture."""
     if isinstance(content, np.ndarray):
+        if content.ndim not in (2, 3) or content.shape[2:] not in ((), (1,), (3,), (4,)):
+            raise Unreadable("image", f"its pixels are {content.shape}; height, width, and 1, 3 or 4 channels are read")
         return _in_channels(Image.fromarray(content.squeeze(-1) if content.shape[2:] == (1,) else content), channels)
     try:
         with warnings.catch_warnings():

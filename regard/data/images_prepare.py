@@ -33,7 +33,7 @@ from regard.data.images_decode import Framing, Unreadable
 from regard.data.prepare import Progress
 from regard.errors import UserError
 
-_FORMAT = 1
+_FORMAT = 2
 _TOGETHER = 256
 Pixels = NDArray[np.uint8]
 
@@ -48,6 +48,7 @@ class Images:
     names: list[str]
     rows: dict[str, NDArray[np.int64]]
     classes: list[str]
+    called: list[str]  # what the classes are called in the sources
     framing: Framing
     summary: str
 
@@ -67,7 +68,7 @@ class Images:
             raise UserError(f"{problem.filename}: missing; this is no folder of prepared images") from None
         except (KeyError, TypeError, OSError) as problem:
             raise UserError(f"{folder}: damaged ({problem}); delete it and prepare the images again") from None
-        return cls(folder, pixels, labels, names, rows, about["classes"], framing, about["summary"])
+        return cls(folder, pixels, labels, names, rows, about["classes"], about["called"], framing, about["summary"])
 
 
 @dataclass(frozen=True)
@@ -128,8 +129,8 @@ class _Job:
                     self._decode(albums["train"], split, split if beside else "train", file)
             for name, album in albums.items():
                 if name != "train":
-                    called = min(album.splits, key=[name, "test", "train", "valid"].index)
-                    self._decode(album, called, name, file)
+                    split = min(album.splits, key=[name, "test", "train", "valid"].index)
+                    self._decode(album, split, name, file)
                     if not self.rows[name]:
                         raise UserError(f"data.{name}: no image can be read ({self.bad.summary()})")
         self.progress.finish()
@@ -145,6 +146,7 @@ class _Job:
         notes = [*self.notes, *(note for album in albums.values() for note in album.notes)]
         about = {
             "classes": self._named(classes),
+            "called": classes,
             "splits": sorted(self.rows, key=["train", "valid", "test"].index),
             "framing": self._measured().facts(),
             "summary": "\n".join([self._sizes(classes), self.bad.summary(), *notes]),
@@ -221,8 +223,9 @@ class _Job:
         pixels = np.memmap(self.folder / "pixels.bytes", np.uint8, "r", shape=(len(self.labels), side, side, channels))
         sums = np.zeros((2, channels))
         rows = self.rows["train"]
-        for start in range(0, len(rows), 1000):
-            values = pixels[rows[start : start + 1000]].reshape(-1, channels).astype(np.float64) / 255
+        together = max(1, 2**22 // (side * side * channels))
+        for start in range(0, len(rows), together):
+            values = pixels[rows[start : start + together]].reshape(-1, channels).astype(np.float64) / 255
             sums += np.stack([values.sum(0), (values**2).sum(0)])
         mean, square = sums / (len(rows) * side * side)
         deviation = np.sqrt(np.maximum(square - mean**2, 1e-6))

@@ -141,7 +141,7 @@ def read_framing(path: Path, channels: int, model_type: str) -> Framing:
 
 
 def _processor(facts: Facts, layout: Layout) -> dict[str, Any]:
-    framing = Framing.of({key: value for key, value in facts.items() if key != "classes"})
+    framing = Framing.of(facts)
     crop = framing.fit == "crop"
     return {
         "image_processor_type": {"vit": "ViTImageProcessor", "deit": "DeiTImageProcessor"}[layout.model_type],

@@ -17,6 +17,7 @@ Site: `encoder.{layer}.self`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Literal
 
@@ -167,9 +168,7 @@ class Vit(ImageEncoder):
             return torch.cat([table.new_zeros(extra, width), table])[None]
         if (rows, columns) == (grid, grid):
             return self.positions
-        square = self.positions[:, extra:].unflatten(1, (grid, grid)).permute(0, 3, 1, 2)  # (1, M, grid, grid)
-        stretched = F.interpolate(square, size=(rows, columns), mode="bicubic", align_corners=False)
-        return torch.cat([self.positions[:, :extra], stretched.flatten(2).transpose(1, 2)], dim=1)
+        return stretched(self.positions, extra, rows, columns)
 
     def _check(self, images: Tensor) -> None:
         channels, height, width = images.shape[1:]
@@ -177,6 +176,14 @@ class Vit(ImageEncoder):
             raise UserError(f"an image of {channels} channels: this model reads {self.config.channels}")
         if min(height, width) < self.config.patch:
             raise UserError(f"an image of {height} x {width} pixels: smaller than one patch ({self.config.patch})")
+
+
+def stretched(positions: Tensor, extra: int, rows: int, columns: int) -> Tensor:
+    """Learned positions (1, extra + grid · grid, M) for another grid, by interpolation (section 3.2)."""
+    grid = math.isqrt(positions.shape[1] - extra)
+    square = positions[:, extra:].unflatten(1, (grid, grid)).permute(0, 3, 1, 2)  # (1, M, grid, grid)
+    found = F.interpolate(square, size=(rows, columns), mode="bicubic", align_corners=False)
+    return torch.cat([positions[:, :extra], found.flatten(2).transpose(1, 2)], dim=1)
 
 
 def grid_sinusoid(rows: int, columns: int, width: int) -> Tensor:

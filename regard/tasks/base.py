@@ -164,9 +164,13 @@ class Task(ABC):
     def open(cls, config: Config, folder: Path) -> Task:
         """From a folder that `keep` filled."""
 
+    def fitted(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """The weights of a model to begin with, as this one can use them."""
+        return weights
+
     @abstractmethod
     def keep(self, folder: Path) -> None:
-        """Put the data into a folder of the run, which then needs neither the sources nor the cache."""
+        """Put the data into a folder that is there and empty: the run then needs neither the sources nor the cache."""
 
     @property
     @abstractmethod
@@ -208,7 +212,7 @@ class Task(ABC):
     @property
     @abstractmethod
     def tests(self) -> Mapping[str, Sequence[Any]]:
-        """The held-out test sets by name: examples that no choice has seen."""
+        """The held-out test sets by name: examples that no choice has seen; or, of raw text, what was validated on."""
 
     @abstractmethod
     def test(self, model: nn.Module) -> dict[str, dict[str, Any]]:

@@ -7,7 +7,8 @@ score      accuracy on held-out images
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -28,9 +29,9 @@ from regard.data.prepare import Progress
 from regard.errors import UserError
 from regard.models import build
 from regard.models.base import ImageEncoder
-from regard.models.vit import VitConfig
+from regard.models.vit import VitConfig, stretched
 from regard.tasks.base import Sample, Share, Task, Validation
-from regard.tasks.image_classifier import Example, ImageClassifier, ImageModel
+from regard.tasks.image_classifier import TOGETHER, Example, ImageClassifier, ImageModel
 from regard.tasks.image_scores import mean_loss, top
 from regard.tasks.saved import Facts, Saved
 
@@ -50,7 +51,7 @@ class ImageOptions(Settings):
     mixup: float = Field(default=0.0, ge=0, description="alpha of blending images in pairs; 0 = never")
     cutmix: float = Field(default=0.0, ge=0, description="alpha of pasting a part of another image; 0 = never")
     fit: Fit = Field(default="crop", description="how an image becomes a square: its middle, or squashed")
-    resample: Resample = "bilinear"
+    resample: Resample = Field(default="bilinear", description="how pixels are computed when an image is resized")
     stored: int | None = Field(
         default=None, ge=1, description="side of the stored squares; 8/7 of model.image if resized"
     )
@@ -112,7 +113,7 @@ class Image(Task):
         """A model that is trained further is shown images as before."""
         if not saved.facts.get("mean"):
             return {}
-        framing = Framing.of({key: value for key, value in saved.facts.items() if key != "classes"})
+        framing = Framing.of(saved.facts)
         return {
             "fit": framing.fit,
             "resample": framing.resample,
@@ -134,6 +135,16 @@ class Image(Task):
     def open(cls, config: Config, folder: Path) -> Image:
         return cls(config, Images.open(folder))
 
+    def fitted(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """Positions that were learned on another grid of patches are stretched to this one."""
+        model, learned = _settings(self.config), weights.get("encoder.positions")
+        extra = len(model.extra)
+        if learned is None or learned.shape[1] == extra + model.grid**2:
+            return weights
+        if math.isqrt(learned.shape[1] - extra) ** 2 != learned.shape[1] - extra:  # it had other extra tokens
+            return weights
+        return {**weights, "encoder.positions": stretched(learned.float(), extra, model.grid, model.grid)}
+
     def keep(self, folder: Path) -> None:
         link_or_copy(self.data.folder, folder)
 
@@ -143,7 +154,7 @@ class Image(Task):
 
     @property
     def facts(self) -> Facts:
-        return {"classes": self.data.classes, **self.data.framing.facts()}
+        return {"classes": self.data.classes, "labels": self.data.called, **self.data.framing.facts()}
 
     @property
     def summary(self) -> str:
@@ -196,7 +207,9 @@ class Image(Task):
     def validate(self, model: nn.Module, share: Share) -> Validation:
         classifier = ImageClassifier(model, self.facts)
         mine = self.data.rows["valid"][share.rank :: share.size]
-        found = classifier.probabilities(self.data.pixels[mine]) if len(mine) else np.zeros((0, len(self.data.classes)))
+        parts = (mine[first : first + TOGETHER] for first in range(0, len(mine), TOGETHER))  # not all pixels at once
+        none = np.zeros((0, len(self.data.classes)), np.float32)
+        found = np.concatenate([none, *(classifier.probabilities(self.data.pixels[part]) for part in parts)])
         rows = np.concatenate([self.data.rows["valid"][rank :: share.size] for rank in range(share.size)])
         probabilities, labels = np.concatenate(share.gather(found)), self.data.labels[rows]
         loss, accuracy = mean_loss(probabilities, labels), 100 * top(probabilities, labels, 1)

@@ -101,7 +101,8 @@ class ImageClassifier(Predictor):
     def __init__(self, model: nn.Module, facts: Facts) -> None:
         self.model = model
         self.classes: list[str] = list(facts["classes"])
-        self.framing = Framing.of({key: value for key, value in facts.items() if key != "classes"})
+        self.called: list[str] = list(facts.get("labels", map(str, range(len(self.classes)))))
+        self.framing = Framing.of(facts)
 
     @property
     def device(self) -> torch.device:
@@ -154,8 +155,10 @@ class ImageClassifier(Predictor):
         album = open_album(files, data.columns)
         order: tuple[Split, ...] = ("test", "valid", "train")
         split: Split = next((name for name in order if name in album.splits), "train")
-        numbers = {name: number for number, name in enumerate(self.classes)}
-        numbers |= {str(number): number for number in range(len(self.classes)) if str(number) not in numbers}
+        numbers = {label: number for number, label in enumerate(self.called)}
+        if not all(label.isdecimal() for label in self.called):  # then other sources may number the classes
+            numbers = {str(number): number for number in range(len(self.classes))} | numbers
+        numbers |= {name: number for number, name in enumerate(self.classes)}
         examples = []
         for picture, pixels in decoded(album.read(split, bad), self.framing, bad):
             place = place_of(picture)

@@ -290,11 +290,54 @@ def test_classes_that_were_not_trained_on_are_counted(tmp_path: Path) -> None:
     assert "1 of a class that is not trained on (yak/1.png)" in images.summary
 
 
+@pytest.mark.parametrize("names", [("train", "test", "extra"), ("Training", "Testing")])
+def test_folders_of_splits_are_no_classes(tmp_path: Path, names: tuple[str, ...]) -> None:
+    for place, name in enumerate(names):
+        good_folders(tmp_path / "photos" / name, 12 - 3 * place)
+    images = prepared(tmp_path / "photos", tmp_path / "cache")
+    assert (images.classes, len(images.rows["test"])) == (["cat", "dog", "owl"], 9)
+    assert ("extra: not read" in images.summary) == ("extra" in names)
+
+
+def test_the_split_may_stand_anywhere_in_a_name(tmp_path: Path) -> None:
+    for name, count in (("emnist-letters-train", 40), ("emnist-letters-Test", 8)):
+        values = np.stack([pixels(count * 10 + number, channels=1)[..., 0] for number in range(count)])
+        write_idx(tmp_path / f"{name}-images-idx3-ubyte.gz", values)
+        write_idx(tmp_path / f"{name}-labels-idx1-ubyte.gz", np.arange(count, dtype=np.uint8) % 4)
+    assert len(prepared(tmp_path, tmp_path / "cache", Framing(SIDE, SIDE, 1)).rows["test"]) == 8
+
+
+@pytest.mark.parametrize("number", [-1, 3])
+def test_a_label_that_has_no_name_is_none(tmp_path: Path, number: int) -> None:
+    """`datasets` writes -1 where labels are not to be known."""
+    features = {"image": {"_type": "Image"}, "label": {"names": ["cat", "dog", "owl"], "_type": "ClassLabel"}}
+    images = [{"bytes": png(pixels(number)), "path": None} for number in range(COUNT)]
+    table = pa.table({"image": images, "label": [number, *(one % 3 for one in range(1, COUNT))]})
+    table = table.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+    pq.write_table(table, tmp_path / "train.parquet")
+    found = prepared(tmp_path, tmp_path / "cache")
+    assert sum(map(len, found.rows.values())) == COUNT - 1
+    assert "1 without a label" in found.summary
+
+
+def test_a_stray_quotation_mark_swallows_no_images(tmp_path: Path) -> None:
+    good_folders(tmp_path / "files", 30)
+    files = sorted((tmp_path / "files").rglob("*.png"))
+    for name, mark in (("a.csv", ","), ("a.tsv", "\t")):
+        rows = [f"{file}{mark}{file.parent.name}" for file in files]
+        rows[4] = rows[4].replace(mark, f'{mark}"')
+        (tmp_path / name).write_text("\n".join([f"path{mark}label", *rows]), encoding="utf8")
+    with pytest.raises(UserError, match="a quotation mark is opened and not closed"):
+        prepared(tmp_path / "a.csv", tmp_path / "cache")
+    assert len(prepared(tmp_path / "a.tsv", tmp_path / "cache").labels) == 30, "there it is a character"
+
+
 def test_numbered_classes_can_be_named(tmp_path: Path) -> None:
     write_idx(tmp_path / "train-images-idx3-ubyte", np.stack([pixels(n, channels=1)[..., 0] for n in range(48)]))
     write_idx(tmp_path / "train-labels-idx1-ubyte", np.arange(48, dtype=np.uint8) % 12)
     names = [f"name {number}" for number in range(12)]
-    assert prepared(tmp_path, tmp_path / "one", class_names=names).classes == names
+    named = prepared(tmp_path, tmp_path / "one", class_names=names)
+    assert (named.classes, named.called) == (names, [str(number) for number in range(12)])
     assert prepared(tmp_path, tmp_path / "two").classes == [str(number) for number in range(12)], "in counting order"
     with pytest.raises(UserError, match="class_names: 11 names for 12 classes"):
         prepared(tmp_path, tmp_path / "three", class_names=names[1:])
@@ -311,6 +354,11 @@ def test_what_is_no_source_is_said(tmp_path: Path) -> None:
     (tmp_path / "flat").mkdir()
     (tmp_path / "flat" / "1.png").write_bytes(png(pixels(1)))
     refused(tmp_path / "flat", r"no folder per class in it \(found 1.png\)")
+    (tmp_path / "hollow" / "cat").mkdir(parents=True)
+    refused(tmp_path / "hollow", "no images found; give(.|\n)*hollow/cat holds no image")
+    (tmp_path / "parted" / "train").mkdir(parents=True)
+    (tmp_path / "parted" / "train" / "1.png").write_bytes(png(pixels(1)))
+    refused(tmp_path / "parted", r"no folder per class in it \(found train\)")
     good_folders(tmp_path / "one", 1)
     refused(tmp_path / "one", "only one class, 'cat'")
     (tmp_path / "bad" / "cat").mkdir(parents=True)
@@ -328,7 +376,10 @@ def test_idx_files_say_what_is_wrong(tmp_path: Path) -> None:
         write_idx(tmp_path / name, values)
         assert np.array_equal(read_idx(tmp_path / name), values)
     data = gzip.decompress((tmp_path / "a.gz").read_bytes())
-    for content, text in ((data[:-1], "has 39 bytes, 40 expected"), (b"PNG", "not an IDX file"), (b"", "not an IDX")):
+    for content, text in (
+        (data[:-1], "has 39 bytes, 40 expected"), (data[:14], "has 14 bytes"), (b"PNG", "not an IDX file"),
+        (b"", "not an IDX"),
+    ):  # fmt: skip
         (tmp_path / "b").write_bytes(content)
         with pytest.raises(UserError, match=text):
             read_idx(tmp_path / "b")
@@ -338,6 +389,10 @@ def test_idx_files_say_what_is_wrong(tmp_path: Path) -> None:
     write_idx(tmp_path / "train-images-idx3-ubyte", values)
     with pytest.raises(UserError, match=r"no labels beside it \(train-labels-idx1-ubyte is missing\)"):
         prepared(tmp_path / "train-images-idx3-ubyte", tmp_path / "cache")
+    write_idx(tmp_path / "train-images-idx4-ubyte", np.zeros((2, 3, 4, 5), np.uint8))
+    write_idx(tmp_path / "train-labels-idx1-ubyte", np.zeros(2, np.uint8))
+    with pytest.raises(UserError, match="no image can be read"):  # five channels
+        prepared(tmp_path / "train-images-idx4-ubyte", tmp_path / "cache")
     write_idx(tmp_path / "train-labels-idx1-ubyte", np.zeros(3, np.uint8))
     with pytest.raises(UserError, match="not images and their labels"):
         prepared(tmp_path / "train-images-idx3-ubyte", tmp_path / "cache")

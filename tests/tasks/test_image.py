@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from regard.cli import app
 from regard.config import Config
+from regard.data.badlines import BadLines
 from regard.errors import UserError
 from regard.explorer.pictures import gaze, rollout
 from regard.hub.published import export
@@ -187,6 +188,27 @@ def test_a_run_goes_on_from_another(folder: Path, photos: Path, tmp_path: Path) 
     before, after = open_saved(folder).weights, open_saved(tmp_path / "second").weights
     for name in (name for name in before if not name.startswith("head.")):
         torch.testing.assert_close(after[name], before[name], atol=1e-4, rtol=0)
+
+
+def test_positions_of_another_grid_are_stretched(folder: Path, photos: Path, tmp_path: Path) -> None:
+    settings = {"start": str(folder), "model.image": 24, "options.stored": 24, "train.steps": 1, "train.device": "cpu"}
+    settings |= {"train.learning_rate": 1e-9, "train.average": 0.0}
+    train("image", [str(photos)], out=tmp_path / "larger", settings=settings)
+    before, after = (open_saved(path).weights["encoder.positions"] for path in (folder, tmp_path / "larger"))
+    assert (before.shape[1], after.shape[1]) == (10, 37)
+    torch.testing.assert_close(after[:, :1], before[:, :1], atol=1e-5, rtol=0)
+    middle = after[:, 1:].unflatten(1, (6, 6))[:, 2:4, 2:4].mean(dim=(1, 2))  # the four patches where one was
+    torch.testing.assert_close(middle, before[:, 5], atol=0.02, rtol=0)
+
+
+def test_numbered_classes_that_were_named_are_scored_by_their_numbers(photos: Path, tmp_path: Path) -> None:
+    rows = [f"{file},{CLASSES[file.parent.name] + 1}" for file in sorted(photos.rglob("*.png"))]
+    (tmp_path / "labels.csv").write_text("\n".join(["path,label", *rows]))
+    names = {"options.class_names": ["unten", "links", "oben"], "options.flip": False, "options.shift": 1}
+    train("image", [str(tmp_path / "labels.csv")], out=tmp_path / "run", settings={**SETTINGS, **names})
+    run = Run.load(tmp_path / "run", device="cpu")
+    found = run.predictor.read([str(tmp_path / "labels.csv")], run.config.data, BadLines())
+    assert [one.label for one in found] == [CLASSES[file.parent.name] for file in sorted(photos.rglob("*.png"))]
 
 
 def test_exported_it_gives_the_same_logits(folder: Path, photos: Path, tmp_path: Path) -> None:
