@@ -285,7 +285,7 @@ class Run:
         return pairs
 
     def held_out(self) -> Mapping[str, Sequence[Any]]:
-        """The run's own test sets, which no choice has seen."""
+        """The run's own test sets."""
         if not self.folder.data.is_dir():
             path = self.folder.path
             raise UserError(f"{path}: holds no examples to score on; give a file (regard evaluate {path} FILE)")

@@ -48,6 +48,14 @@ def building(place: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+def remove(path: Path) -> None:
+    """A file, or a folder and all that is in it."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
 def sweep(parent: Path) -> None:
     """Removes what killed builds left behind: their process is gone, or (on another machine) a day has passed."""
     for path in parent.glob(".*~*~*.tmp"):
@@ -73,15 +81,10 @@ def sync(place: Path, *, deep: bool = True) -> None:
 def link_or_copy(folder: Path, to: Path) -> None:
     """Makes the files of `folder` also appear in `to`: as hard links, which cost nothing, or else as copies.
 
-    `to` is replaced as a whole. The files are never written to again, so sharing them is safe, and the one folder
-    can be deleted without harm to the other.
+    The files are never written to again, so sharing them is safe, and the one folder can be deleted without harm to
+    the other.
     """
-    with building(to) as temporary:
-        shutil.copytree(folder, temporary, copy_function=_link, dirs_exist_ok=True)
-        if to.exists():
-            old = temporary.with_name(temporary.name.removesuffix(".tmp") + ".old.tmp")
-            to.rename(old)
-            shutil.rmtree(old)
+    shutil.copytree(folder, to, copy_function=_link, dirs_exist_ok=True)
 
 
 def _link(source: str, target: str) -> None:

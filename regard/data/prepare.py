@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from regard.data.badlines import BadLines, Location
-from regard.data.folders import building, link_or_copy
+from regard.data.folders import building
 from regard.data.holdout import Holdout, key_of
 from regard.data.pair_files import load_located, load_pairs, save_pairs
 from regard.data.pairs import Pair
@@ -27,7 +27,7 @@ from regard.data.tokenizer_files import open_tokenizer
 from regard.data.tokenizers import Kind, Tokenizer
 from regard.errors import UserError
 
-__all__ = ["BuiltIn", "Files", "PairSource", "Prepared", "Progress", "link_or_copy", "prepare"]
+__all__ = ["BuiltIn", "Files", "PairSource", "Prepared", "Progress", "prepare"]
 
 _FORMAT = 3
 _BATCH = 10_000

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import tokenizers
 from tokenizers import processors
 
-from regard.config import Config, SearchConfig
+from regard.config import Config, SearchConfig, validated
 from regard.data.tokenizer_files import open_tokenizer
 from regard.data.tokenizers import Tokenizer
 from regard.errors import UserError, listed
@@ -36,7 +37,7 @@ def read_decoder(folder: Folder) -> Saved:
         task="language",
         options=LanguageOptions(block=context),
         model=model,
-        decode=SearchConfig(method="sample"),
+        decode=validated(SearchConfig, {"method": "sample", **_sampling(folder)}),
     )
     before = list(text.before)
     blank = [] if text.special.end is None else [text.special.end]
@@ -57,7 +58,12 @@ def write_decoder(saved: Saved, out: Path) -> None:
     ours = {**settings, "vocabulary": len(saved.weights["words.weight"]), "max_length": context}
     weights = {name: weight[:context] if name == "places.weight" else weight for name, weight in saved.weights.items()}
     special = saved.tokenizer.special
-    marks = {"bos_token_id": special.begin, "eos_token_id": special.end, "pad_token_id": special.pad}
+    ends = [token for token in (special.end, *saved.facts.get("ends", [])) if token is not None]
+    marks = {
+        "bos_token_id": special.begin,
+        "eos_token_id": ends if len(ends) > 1 else special.end,
+        "pad_token_id": special.pad,
+    }
     theirs = {
         "architectures": [ARCHITECTURES[layout.model_type]],
         "dtype": "float32",
@@ -78,10 +84,23 @@ def _beginning(tokenizer: Tokenizer, before: Sequence[int]) -> tokenizers.Tokeni
     return inner
 
 
+def _said(folder: Folder) -> dict[str, Any]:
+    """What the folder says of generation; the file of its own before the model's."""
+    path = folder.path / "generation_config.json"
+    return {**folder.config, **(read_json(path) if path.is_file() else {})}
+
+
+def _sampling(folder: Folder) -> dict[str, Any]:
+    """How its texts are meant to be drawn, as far as that is said and it is something to us."""
+    said = _said(folder)
+    found = {name: said[name] for name in ("temperature", "top_k", "top_p", "min_p", "typical_p") if said.get(name)}
+    penalty = {"repetition_penalty": said["repetition_penalty"]} if said.get("repetition_penalty") else {}
+    return {**(found if said.get("do_sample") else {}), **penalty}
+
+
 def _ends(folder: Folder, text: Tokenizer) -> list[int]:
     """Tokens that end a text beside the tokenizer's end mark."""
-    path = folder.path / "generation_config.json"
-    said = {**folder.config, **(read_json(path) if path.is_file() else {})}.get("eos_token_id")
+    said = _said(folder).get("eos_token_id")
     several = said if isinstance(said, list) else [] if said is None else [said]
     return [one for one in several if one != text.special.end]
 

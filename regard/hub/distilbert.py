@@ -49,7 +49,6 @@ DISTILBERT = Layout(
         "choice_summary": "dense-relu",
         "span_layer": False,
     },
-    fixed={"sinusoidal_pos_embds": False},
     ignored=IGNORED,
     bare="DistilBertModel",
     heads={

@@ -140,7 +140,7 @@ class Layout:
                 pieces = [piece.t() for piece in pieces] if self._turned(name) else pieces
                 # A copy in our own order: what it was made from may be a file, which is then let go.
                 ours[name] = torch.cat(pieces) if len(pieces) > 1 else pieces[0].clone(memory_format=_PLAIN)
-            elif name in self.zeros:
+            elif self.zeros.get(name) in ours:
                 ours[name] = ours[self.zeros[name]].new_zeros(len(ours[self.zeros[name]]))
             else:
                 missing += absent

@@ -5,6 +5,7 @@ Each family has a line in both registries; its tables of names are in its own fi
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -53,7 +54,6 @@ def export(saved: Saved, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     try:
         WRITERS[kind](saved, out)
-    except UserError:
-        if not any(out.iterdir()):
-            out.rmdir()
+    except BaseException:  # half a folder would look like a whole one
+        shutil.rmtree(out)
         raise

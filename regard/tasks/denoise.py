@@ -31,8 +31,9 @@ from regard.data.denoising import (
     sentence_ends,
     sentinels_of,
 )
+from regard.data.folders import link_or_copy
 from regard.data.language import Language, Stream, prepare_text
-from regard.data.prepare import Progress, link_or_copy
+from regard.data.prepare import Progress
 from regard.data.tokenizer_files import FILES as TOKENIZER_FILES
 from regard.errors import UserError
 from regard.models.base import EncoderDecoder
@@ -121,7 +122,8 @@ class Denoise(Task):
 
     @property
     def vocabulary(self) -> int:
-        return len(self.data.tokenizer)
+        tokenizer = self.data.tokenizer
+        return max(len(tokenizer), tokenizer.inner.get_vocab_size())  # it may have got sentinels since it was opened
 
     @property
     def summary(self) -> str:

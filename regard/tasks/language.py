@@ -20,8 +20,9 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from regard.config import Config, Settings
+from regard.data.folders import link_or_copy
 from regard.data.language import Language, Stream, prepare_text
-from regard.data.prepare import Progress, link_or_copy
+from regard.data.prepare import Progress
 from regard.data.tokenizers import Tokenizer
 from regard.errors import UserError
 from regard.models.decoder import Decoder

@@ -28,7 +28,7 @@ from regard.config import Config, DataConfig, Settings, Values
 from regard.data.badlines import BadLines
 from regard.data.batching import plan
 from regard.data.documents import Blocks, Layout, sentences, store_sentences
-from regard.data.folders import building
+from regard.data.folders import building, link_or_copy
 from regard.data.prepare import Progress
 from regard.data.store import Store
 from regard.data.subwords import Subwords
@@ -183,7 +183,8 @@ class Masked(Task):
         return cls(config, folder)
 
     def keep(self, folder: Path) -> None:
-        shutil.move(self.folder, folder)
+        link_or_copy(self.folder, folder)
+        shutil.rmtree(self.folder)
 
     @property
     def vocabulary(self) -> int:

@@ -21,9 +21,10 @@ from torch import Tensor, nn
 
 from regard.config import Config, Settings, TokenizerConfig
 from regard.data.corpora import CORPORA
+from regard.data.folders import link_or_copy
 from regard.data.merges import Merges
 from regard.data.pairs import Pair
-from regard.data.prepare import BuiltIn, Files, Prepared, Progress, link_or_copy, prepare
+from regard.data.prepare import BuiltIn, Files, Prepared, Progress, prepare
 from regard.data.tokenizer_files import open_tokenizer
 from regard.data.tokenizers import Kind, Tokenizer
 from regard.errors import UserError

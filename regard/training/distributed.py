@@ -54,6 +54,8 @@ def join(device: str = "auto") -> Ranks:
     """Joins the processes that `torchrun` started, or stands alone."""
     size, rank, local = (int(os.environ.get(name, default)) for name, default in _TORCHRUN)
     chosen = pick_device(device, local)
+    if size > 1 and device == "auto" and chosen.type == "mps":  # which processes cannot share
+        chosen = torch.device("cpu")
     if chosen.type == "cuda":
         torch.cuda.set_device(chosen)
     if size > 1:

@@ -27,7 +27,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from regard.config import read_yaml
-from regard.data.folders import atomic
+from regard.data.folders import atomic, remove
 from regard.data.tokenizer_files import FILES as TOKENIZER_FILES
 from regard.errors import UserError
 from regard.nn.weights import load_tensors
@@ -106,7 +106,7 @@ class RunFolder:
         self._lock = file
         for place in (self.path, self.path / "training"):
             for left in place.glob(".*.tmp"):  # by a process that was killed
-                left.unlink(missing_ok=True)
+                remove(left)
 
     def release(self) -> None:
         if self._lock is not None:

@@ -211,6 +211,7 @@ class Trainer:
         if self.ranks.first:
             self.folder.scores.unlink(missing_ok=True)
         self.progress = replace(self.progress, done=False, waited=0)
+        self.checkpoint()  # killed from here on, it is still a run that goes on
 
     def _check(self, value: float, name: str) -> None:
         """That it is a number: before anything is kept that is none."""

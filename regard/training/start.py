@@ -13,6 +13,7 @@ import torch
 from regard.config import Config, TrainConfig, Values, dump, flatten, read_origins, read_yaml
 from regard.data.batching import plan
 from regard.data.corpora import CORPORA
+from regard.data.folders import building
 from regard.data.tokenizer_files import FILES as TOKENIZER_FILES
 from regard.errors import UserError
 from regard.models import MODELS, named
@@ -54,10 +55,7 @@ def settle(
     chosen = {**read, **asked}
     if model is None and "model.kind" in chosen:
         model = "-".join(str(chosen[key]) for key in ("model.kind", "model.size") if chosen.get(key))
-    usual = (f"task {task}", task_named(task).defaults)
-    layers: list[tuple[str, Values]] = [
-        usual, _model_layer(task, model, chosen), (str(recipe), read), ("command", asked),
-    ]  # fmt: skip
+    layers = [*_usual_layers(task, model, chosen), (str(recipe), read), ("command", asked)]
     match chosen.get("data.train"):
         case [str(name)] | str(name) if name in CORPORA:
             layers.insert(2, (f"corpus {name}", CORPORA[name].settings))
@@ -68,6 +66,17 @@ def settle(
     _check_layers(config)
     task_named(config.task).check(config)
     return config, origins
+
+
+def usual_settings(task: str, model: str | None) -> tuple[Config, dict[str, str]]:
+    """What a run has if nothing else is asked for, and where each value comes from."""
+    config, origins = settings_of([("command", {"task": task}), *_usual_layers(task, model, {})])
+    _check_promise(config)
+    return config, origins
+
+
+def _usual_layers(task: str, model: str | None, chosen: Values) -> list[tuple[str, Values]]:
+    return [(f"task {task}", task_named(task).defaults), _model_layer(task, model, chosen)]
 
 
 def _model_layer(task: str, model: str | None, chosen: Values) -> tuple[str, Values]:
@@ -135,7 +144,8 @@ def train(
             folder.clear()
             folder.create()
             write_text(folder.config, dump(config, origins))
-            prepared.keep(folder.data)
+            with building(folder.data) as place:
+                prepared.keep(place)
         ranks.wait()
         begun = True
         return _run(config, folder, ranks, display, further=False)
@@ -178,7 +188,8 @@ def resume(out: Path, *, settings: Values | None = None, display: Display | None
             folder.create()
             folder.hold()
             if not folder.data.is_dir():  # it was killed before the data was kept
-                _prepare(task_named(config.task), config, display).keep(folder.data)
+                with building(folder.data) as place:
+                    _prepare(task_named(config.task), config, display).keep(place)
             if changes:
                 origins |= {key: origin for key, origin in changed.items() if origin}
                 write_text(folder.config, dump(config, origins))
@@ -212,10 +223,16 @@ def _check_out(folder: RunFolder, overwrite: bool) -> None:
 
 def _check_model(config: Config, task: Task) -> None:
     """That it can be built, and begin with what it is told to: before anything is replaced."""
+    room = config.model.vocabulary
+    if room and task.vocabulary > room:
+        raise UserError(
+            f"model.vocabulary = {room:,}: the tokenizer has {task.vocabulary:,} entries"
+            + (f" (it is {config.start}'s: use its tokenizer as it is)" if config.start else "; leave it out")
+        )
     with torch.device("meta"):
         model = task.build(config, task.vocabulary, task.facts)
     if config.start:
-        begin_with(model, open_saved(Path(config.start)).all_weights, config.start)
+        begin_with(model, task.fitted(open_saved(Path(config.start)).all_weights), config.start)
     if task.teacher is not None:
         teacher = open_saved(Path(task.teacher))
         task.check_teacher(teacher, trained_model(teacher))
@@ -256,7 +273,7 @@ def _fit(config: Config, task: Task, folder: RunFolder, ranks: Ranks, display: D
     model = task.build(config, task.vocabulary, task.facts)
     if config.start and not folder.checkpoints():
         saved = open_saved(Path(config.start))
-        for note in [*begin_with(model, saved.all_weights, config.start), *saved.notes]:
+        for note in [*begin_with(model, task.fitted(saved.all_weights), config.start), *saved.notes]:
             display.note(note)
     if task.teacher is not None:
         saved = open_saved(Path(task.teacher))
@@ -299,7 +316,7 @@ def _with_steps(config: TrainConfig, task: Task, ranks: Ranks) -> TrainConfig:
 
 
 def _finish(config: Config, task: Task, folder: RunFolder, ranks: Ranks, progress: Progress, display: Display) -> None:
-    """The final score, by the best weights, on sentences that no choice has seen."""
+    """The final score, by the best weights, on the test sets."""
     display.note(f"Trained {progress.step:,} steps in {clock(progress.seconds)}; best at step {progress.best_step:,}")
     model = task.build(config, task.vocabulary, task.facts).to(ranks.device)
     load_weights(model, load_tensors(folder.model)[0], folder.model)

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from regard.data import folders
 from regard.data.badlines import BadLines
+from regard.data.folders import link_or_copy
 from regard.data.holdout import Holdout, key_of
 from regard.data.pairs import Pair
-from regard.data.prepare import BuiltIn, Files, Prepared, link_or_copy, prepare
+from regard.data.prepare import BuiltIn, Files, Prepared, prepare
 from regard.data.readers import read_pairs
 from regard.data.sources import Located
 from regard.data.tokenizers import Tokenizer
@@ -278,7 +279,6 @@ def test_into_a_run_folder(tmp_path: Path, made: Prepared, links: bool, monkeypa
         monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(OSError("another disk")))
     run = tmp_path / "run" / "data"
     link_or_copy(made.folder, run)
-    link_or_copy(made.folder, run)  # again is no error
     assert os.path.samefile(made.folder / "tokenizer.json", run / "tokenizer.json") == links
     opened = Prepared.open(run)
     assert texts(opened, "train") == texts(made, "train")

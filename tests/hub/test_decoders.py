@@ -21,6 +21,7 @@ from regard.hub.folder import read_folder
 from regard.hub.gpt2 import GPT1, GPT2
 from regard.hub.layout import Layout
 from regard.hub.llama import LLAMA
+from regard.hub.published import export
 from regard.inference import pack
 from regard.models import build, parse_model
 from regard.models.decoder import Decoder
@@ -28,6 +29,7 @@ from regard.nn.record import Recording
 from regard.nn.weights import load_weights, weights_of
 from regard.run import Run
 from regard.tasks.saved import Saved
+from regard.training.saved import open_saved
 
 transformers = pytest.importorskip("transformers")
 
@@ -264,7 +266,31 @@ def test_a_text_ends_with_any_of_the_ends_that_the_folder_names(tmp_path: Path) 
     theirs = model.generate(torch.tensor([ours.prompt_ids]))[0].tolist()
     assert theirs == [*ours.prompt_ids, *ours.ids, end]
     assert ours.ended
+    export(open_saved(tmp_path), tmp_path / "out")
+    assert transformers.AutoConfig.from_pretrained(tmp_path / "out").eos_token_id == [2, end], "written back too"
     assert "".join(run.generator.stream("the lion", options)) == ours.text == tokenizer.decode(ours.ids)
+
+
+def test_texts_are_drawn_as_the_folder_says(tmp_path: Path) -> None:
+    model, _ = published(tmp_path)
+    model.generation_config.update(do_sample=True, temperature=0.6, top_p=0.9, repetition_penalty=1.1)
+    model.save_pretrained(tmp_path)
+    decode = Run.load(tmp_path).config.decode
+    assert (decode.method, decode.temperature, decode.top_p, decode.repetition_penalty) == ("sample", 0.6, 0.9, 1.1)
+    model.generation_config = transformers.GenerationConfig(do_sample=False)
+    model.save_pretrained(tmp_path)
+    assert Run.load(tmp_path).config.decode == SearchConfig(method="sample")
+
+
+def test_a_refused_export_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise UserError("no")
+
+    published(tmp_path / "folder")
+    monkeypatch.setattr("regard.hub.decoders.write_tokenizer", refuse)
+    with pytest.raises(UserError, match="no"):
+        export(open_saved(tmp_path / "folder"), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_tied_table_may_have_its_other_name(tmp_path: Path) -> None:

@@ -15,9 +15,11 @@ import pytest
 import torch
 from small_runs import SMALL, flags
 
+from regard.data.subwords import Subwords
 from regard.errors import UserError
 from regard.nn.weights import load_tensors
 from regard.training.folder import Progress, RunFolder
+from regard.training.loop import Trainer
 from regard.training.start import resume, settle, train
 
 REGARD = [sys.executable, "-m", "regard"]
@@ -166,6 +168,50 @@ def test_a_finished_run_given_more_steps_goes_on(pairs_file: Path, tmp_path: Pat
     assert "  width: 16                               # command" in said
 
 
+def test_one_that_is_killed_before_its_first_further_step_still_goes_on(
+    pairs_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train("translate", [str(pairs_file)], out=tmp_path / "a", model="transformer-tiny", settings=_until(60))
+    with monkeypatch.context() as killed:
+        killed.setattr(Trainer, "step", _killed)
+        with pytest.raises(SystemError, match="killed"):
+            resume(tmp_path / "a", settings={"train.steps": 120})
+    resume(tmp_path / "a")
+    train("translate", [str(pairs_file)], out=tmp_path / "b", model="transformer-tiny", settings=SMALL)
+    assert_same_run(tmp_path / "a", tmp_path / "b")
+
+
+def test_data_is_kept_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [f"the {word} number {number},{word}" for number in range(40) for word in ("cat", "dog")]
+    (tmp_path / "texts.csv").write_text("\n".join(["text,label", *rows]))
+    shape = {"model.layers": 1, "model.width": 8, "model.inner": 8, "model.heads": 1, "train.steps": 2}
+    settings = {**shape, "tokenizer.vocabulary": 100, "train.device": "cpu"}
+    with monkeypatch.context() as killed:
+        killed.setattr(Subwords, "save", _killed)
+        with pytest.raises(SystemError, match="killed"):
+            train("classify", [str(tmp_path / "texts.csv")], out=tmp_path / "run", settings=settings)
+    assert not (tmp_path / "run" / "data").exists()
+    resume(tmp_path / "run")
+    assert (tmp_path / "run" / "scores.json").is_file()
+
+
+def test_a_vocabulary_that_is_too_small_costs_no_run(pairs_file: Path, tmp_path: Path) -> None:
+    given = [str(pairs_file)]
+    train("translate", given, out=tmp_path / "run", model="transformer-tiny", settings=_until(2))
+    few = {**SMALL, "model.vocabulary": 5}
+    with pytest.raises(UserError, match=r"model\.vocabulary = 5: the tokenizer has \d+ entries; leave it out"):
+        train("translate", given, out=tmp_path / "run", model="transformer-tiny", settings=few, overwrite=True)
+    assert (tmp_path / "run" / "model.safetensors").is_file()
+
+
+def _until(steps: int) -> dict[str, object]:
+    return {**SMALL, "train.steps": steps}
+
+
+def _killed(*_: object) -> None:
+    raise SystemError("killed")
+
+
 def test_other_settings_neither_reopen_a_run_nor_go_unchecked(pairs_file: Path, tmp_path: Path) -> None:
     """One that patience ended stays ended when only its search is changed; its scores are made anew."""
     stopped = {**SMALL, "train.learning_rate": 1e-9, "train.average": 0.0, "train.patience": 1}
@@ -263,6 +309,9 @@ def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     ]
     for path in left:
         path.touch()
+    left.append(folder.path / ".data~host~99999.tmp")
+    left[-1].mkdir()
+    (left[-1] / "train.jsonl").touch()
     folder.hold()
     assert not any(path.exists() for path in left)
     left[0].touch()
