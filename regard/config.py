@@ -57,58 +57,68 @@ class DataConfig(Settings):
     valid: list[str] = Field(default=[], description="files to validate on; without them a part of train is held out")
     test: list[str] = Field(default=[], description="files to score at the end; without them a part is held out")
     columns: list[str] | None = Field(default=None, description="names or numbers of the source and target columns")
-    valid_count: int = Field(default=1000, ge=1, description="pairs to hold out for validation, at most 5% of all")
-    test_count: int = Field(default=1000, ge=0, description="pairs to hold out for the final score, at most 5% of all")
-    max_length: int = Field(default=256, ge=1, description="longest side of a pair, in tokens")
+    valid_count: int = Field(default=1000, ge=1, description="held out to validate on; at most 5% of pairs, else 10%")
+    test_count: int = Field(
+        default=1000, ge=0, description="held out for the final score; at most 5% of pairs, else 10%"
+    )
+    max_length: int = Field(default=256, ge=1, description="longest text, or side of a pair, in tokens")
     max_bad_share: float = Field(default=0.1, ge=0, le=1, description="share of unusable lines that stops the run")
-    seed: Seed = 1
+    seed: Seed = Field(default=1, description="chooses what is held out")
 
 
 class TokenizerConfig(Settings):
-    kind: Literal["bpe", "byte-bpe", "wordpiece", "unigram", "char", "word"] = "bpe"
+    kind: Literal["bpe", "byte-bpe", "wordpiece", "unigram", "char", "word"] = Field(
+        default="bpe", description="how texts are cut into tokens"
+    )
     vocabulary: int = Field(default=8000, ge=1, description="most entries the vocabulary may have")
-    lowercase: bool = False
+    lowercase: bool = Field(default=False, description="make all letters small, in outputs too")
     file: str | None = Field(default=None, description="a trained tokenizer.json to use instead of training one")
 
 
 class TrainConfig(Settings):
-    steps: int = Field(default=8000, ge=1)
+    steps: int = Field(default=8000, ge=1, description="updates of the weights, at most; see patience")
     epochs: float | None = Field(default=None, gt=0, description="how often all examples are seen; then steps follow")
     batch_tokens: int = Field(default=4096, ge=1, description="padded tokens on the longer side of one micro-batch")
     accumulate: int = Field(default=1, ge=1, description="micro-batches per step, on each rank")
-    optimizer: Literal["adam", "adamw", "muon"] = "adam"
+    optimizer: Literal["adam", "adamw", "muon"] = Field(default="adam", description="what turns gradients into steps")
     learning_rate: float = Field(default=1e-3, gt=0, description="the highest rate, reached after warm-up")
-    schedule: Literal["inverse-sqrt", "cosine", "linear", "constant"] = "inverse-sqrt"
-    warmup: int = Field(default=400, ge=0)
-    betas: tuple[Decay, Decay] = (0.9, 0.98)
-    weight_decay: float = Field(default=0.0, ge=0)
+    schedule: Literal["inverse-sqrt", "cosine", "linear", "constant"] = Field(
+        default="inverse-sqrt", description="how the rate falls after warm-up"
+    )
+    warmup: int = Field(default=400, ge=0, description="steps in which the rate rises from 0")
+    betas: tuple[Decay, Decay] = Field(default=(0.9, 0.98), description="decays of Adam's two moving averages")
+    weight_decay: float = Field(
+        default=0.0, ge=0, description="share of the rate by which matrices shrink at each step"
+    )
     layer_decay: float = Field(default=1.0, gt=0, le=1, description="rate of each layer below the top, times this")
     freeze: int = Field(default=0, ge=-1, description="lowest layers (and embeddings) that stay as they are; -1 = all")
     clip: float = Field(default=1.0, ge=0, description="largest norm of the gradient; 0 = no clipping")
-    label_smoothing: float = Field(default=0.1, ge=0, lt=1)
+    label_smoothing: float = Field(default=0.1, ge=0, lt=1, description="share of the truth given to all answers alike")
     average: float = Field(default=0.999, ge=0, lt=1, description="decay of the moving average of weights; 0 = none")
     validate_every: int = Field(default=500, ge=1, description="steps between validations")
     validate_sentences: int = Field(default=500, ge=0, description="sentences translated at each validation")
     checkpoint_every: int | None = Field(default=None, ge=1, description="steps between checkpoints; as validations")
     patience: int = Field(default=8, ge=0, description="validations without a better score before stopping; 0 = never")
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    device: str = "auto"
-    seed: Seed = 1
+    precision: Literal["auto", "float32", "bfloat16"] = Field(
+        default="auto", description="of products: bfloat16 on GPUs that have it, else float32"
+    )
+    device: str = Field(default="auto", description="cpu, cuda, cuda:1, mps; auto: a GPU if there is one")
+    seed: Seed = Field(default=1, description="decides the first weights, the order of examples, and dropout")
 
 
 class SearchConfig(Settings):
     """How an output is searched for; see `regard.decoding`."""
 
-    method: Literal["greedy", "beam", "sample"] = "beam"
-    beam: int = Field(default=4, ge=1)
-    n_best: int = Field(default=1, ge=1)
+    method: Literal["greedy", "beam", "sample"] = Field(default="beam", description="how an output is searched for")
+    beam: int = Field(default=4, ge=1, description="outputs that are followed at once")
+    n_best: int = Field(default=1, ge=1, description="outputs to give for each input")
     length_penalty: float = Field(default=1.0, ge=0, description="score / length ** penalty; 0 = none")
     early_stopping: bool = Field(default=False, description="end a search at `beam` finished outputs, best or not")
     force_end: bool = Field(default=False, description="in its last place an output has the end mark, at no cost")
     no_repeat_ngram: int = Field(default=0, ge=0, description="forbid n-grams of this size to repeat; 0 = allow")
-    min_length: int = Field(default=0, ge=0)
+    min_length: int = Field(default=0, ge=0, description="tokens before an output may end")
     max_length: int | None = Field(default=None, ge=1, description="tokens; by default 10 + twice the source's")
-    temperature: float = Field(default=1.0, ge=1e-3)
+    temperature: float = Field(default=1.0, ge=1e-3, description="sampling: below 1 the likely becomes likelier")
     top_k: int = Field(default=0, ge=0, description="sample among the k likeliest; 0 = all")
     top_p: float = Field(default=1.0, gt=0, le=1, description="sample within this share of probability")
     min_p: float = Field(default=0.0, ge=0, lt=1, description="sample what has this share of the likeliest's chance")
@@ -118,7 +128,7 @@ class SearchConfig(Settings):
     repetition_penalty: float = Field(
         default=1.0, ge=0.01, le=100, description="over 1: what was said is less likely; 1 = none"
     )
-    seed: Seed = 1
+    seed: Seed = Field(default=1, description="decides what is drawn in sampling")
     batch_tokens: int = Field(default=4096, ge=1, description="padded source tokens decoded together")
 
     @model_validator(mode="after")
@@ -230,16 +240,17 @@ def dump(config: Config, origins: Mapping[str, str]) -> str:
     lines = []
     for name, section in config.model_dump(mode="json").items():
         if not isinstance(section, dict):
-            lines.append(f"{name}: {_scalar(section)}")
+            lines.append(f"{name}: {scalar(section)}")
             continue
         lines.append(f"{name}:" + ("" if section else " {}"))
         for key, value in section.items():
             origin = origins.get(f"{name}.{key}", "default")
-            lines.append(f"  {key}: {_scalar(value)}".ljust(40) + f"  # {origin}")
+            lines.append(f"  {key}: {scalar(value)}".ljust(40) + f"  # {origin}")
     return "\n".join(lines) + "\n"
 
 
-def _scalar(value: object) -> str:
+def scalar(value: object) -> str:
+    """One value as YAML."""
     text: str = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=10**6)
     return text.removesuffix("\n").removesuffix("\n...")
 

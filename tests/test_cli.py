@@ -11,6 +11,10 @@ import pytest
 from small_runs import SMALL, flags
 
 from regard.cli import main
+from regard.cli.settings import explained
+from regard.models import MODELS
+from regard.tasks import TASKS
+from regard.training.start import usual_settings
 
 QUICK = flags({**SMALL, "train.steps": 20, "train.validate_every": 10})
 
@@ -129,6 +133,22 @@ def test_lists(regard) -> None:
     assert "english-french" in regard("corpus").out
     assert "\t" in regard("corpus", "dates").out
     assert "transformer-big" in regard("models").out
+
+
+def test_settings_are_explained_with_their_values(regard) -> None:
+    (line,) = [line for line in regard("settings", "language").out.splitlines() if "train.optimizer" in line]
+    assert line.split()[:2] == ["train.optimizer", "adamw"], "the task's own default"
+    assert line.strip().endswith("(adam, adamw, muon)")
+    assert "model.score" in regard("settings", "translate", "--model", "rnn-attention").out
+    assert (regard("settings", "clasify").code, regard("settings", "tag", "--model", "t5").code) == (2, 2)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_setting_has_a_meaning(task: str) -> None:
+    for kind, family in MODELS.items():
+        if issubclass(family.model, TASKS[task].promise):
+            config, _ = usual_settings(task, kind)
+            assert not [name for name, _, meaning in explained(config) if not meaning or meaning.startswith(" ")], kind
 
 
 def test_write_a_corpus_and_read_it_back(regard, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from regard.cli import (
     generate,
     models,
     serve,
+    settings,
     summarize,
     tag,
     train,
@@ -54,6 +55,7 @@ app.command("explore")(explore.explore)
 app.command("serve")(serve.serve)
 app.command("corpus")(corpus.corpus)
 app.command("models")(models.models)
+app.command("settings")(settings.settings)
 
 
 def main() -> None:

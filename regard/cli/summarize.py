@@ -60,8 +60,7 @@ def summarize(
         for number, result in enumerate(opened.summarizer.summarize(texts, search, ask=ask), start=1):
             if result.truncated:
                 print(f"warning: text {number}: too long for the model, only its beginning was read", file=sys.stderr)
-            row = {"text": result.source, "summary": result.text, "score": result.score}
-            print(json.dumps(row, ensure_ascii=False) if as_json else result.text, file=file, flush=True)
+            print(json.dumps(result.row, ensure_ascii=False) if as_json else result.text, file=file, flush=True)
             if result.target_ids and picture.wanted(number):
                 picture.draw(result.attention, number)
     say_bad(bad)

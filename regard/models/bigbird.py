@@ -41,9 +41,9 @@ class BigBirdConfig(BertConfig):
     """The defaults are those of BigBird-base (ITC, section 4 and table 8)."""
 
     kind: str = "bigbird"
-    attention: Literal["block-sparse", "full"] = "block-sparse"
+    attention: Literal["block-sparse", "full"] = Field(default="block-sparse", description="full: as BERT's")
     block: int = Field(default=64, ge=1, description="tokens of one block")
-    random_blocks: int = Field(default=3, ge=0)
+    random_blocks: int = Field(default=3, ge=0, description="blocks that each block looks at by chance")
     outside_training: Literal["drawn", "first"] = Field(
         default="drawn", description="random blocks: as in training, or the first block instead, as transformers does"
     )

@@ -43,9 +43,9 @@ class RNNAttentionConfig(ModelConfig):
         default=None, ge=2, description="width of the memory, half from each direction; as width"
     )
     score: ScoreName = "additive"
-    query: Literal["previous", "current"] = "previous"
-    context: Literal["input", "concatenate", "add"] = "input"
-    input_feeding: bool = False
+    query: Literal["previous", "current"] = Field(default="previous", description="the state that asks")
+    context: Literal["input", "concatenate", "add"] = Field(default="input", description="where the answer goes")
+    input_feeding: bool = Field(default=False, description="the readout is an input of the next step (Luong 2015)")
     dropout: float = Field(default=0.2, ge=0, lt=1)
     tie_output: bool = True
 

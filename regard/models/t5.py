@@ -46,7 +46,7 @@ class T5Config(ModelConfig):
     dropout: float = Field(default=0.1, ge=0, lt=1)
     attention_dropout: float = Field(default=0.1, ge=0, lt=1)
     activation: Activation = "relu"
-    gated: bool = False
+    gated: bool = Field(default=False, description="the feed-forward has a gate (version 1.1)")
     norm: NormPlacement = "pre"
     norm_epsilon: float = Field(default=1e-6, gt=0)
     score: ScoreName = "dot"

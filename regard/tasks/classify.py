@@ -36,11 +36,21 @@ from regard.tasks.saved import Facts, Saved
 
 
 class ClassifyOptions(Settings):
-    numbers: bool | None = None  # regression; None: where every label is a number and some have a fraction
-    class_weights: Literal["none", "balanced"] | dict[str, Annotated[float, Field(ge=0)]] = "none"  # or by class
-    threshold: Literal["half", "tuned"] = "half"  # of two classes, when the second is said: tuned by validation
-    metric: Literal["accuracy", "macro_f1", "matthews", "pearson", "spearman"] | None = None
-    teacher: str | None = None  # a run or a published folder that knows these classes, to learn from too
+    numbers: bool | None = Field(
+        default=None, description="regression; null: where every label is a number and some have a fraction"
+    )
+    class_weights: Literal["none", "balanced"] | dict[str, Annotated[float, Field(ge=0)]] = Field(
+        default="none", description="balanced: errors in rare classes cost more; or a number for each class"
+    )
+    threshold: Literal["half", "tuned"] = Field(
+        default="half", description="from where on the second of two classes is said; tuned by validation"
+    )
+    metric: Literal["accuracy", "macro_f1", "matthews", "pearson", "spearman"] | None = Field(
+        default=None, description="what chooses the best weights; null: as the labels are"
+    )
+    teacher: str | None = Field(
+        default=None, description="a run or a published folder that knows these classes, to learn from too"
+    )
 
 
 TEMPERATURE = 2.0
