@@ -135,10 +135,10 @@ class Run:
         """The class of each text, pair of texts, or image (a file or its bytes), with its probability, `.attention`."""
         if isinstance(self.predictor, ImageClassifier):
             return [_seen(one) for one in self.predictor.classify(_several(texts))]
-        others = None if seconds is None else _several(seconds)
         plain = [str(text) for text in _several(texts)]
+        others = [seconds] * len(plain) if isinstance(seconds, str) else seconds
         if others is not None and len(others) != len(plain):
-            raise UserError(f"seconds: {len(others)} beside {len(plain)} texts; give one for each")
+            raise UserError(f"seconds: {len(others)} beside {len(plain)} texts; give one for each, or one for all")
         return self.asked(Classifier, "classify").classify(plain, others)
 
     def tag(self, sentences: Sequence[str] | Sequence[list[str]] | str) -> list[TaggedWords]:
@@ -240,15 +240,16 @@ class Run:
             raise UserError(f"{self.folder.path}: a run of the task {self.config.task!r} is scored when it is trained")
         if not files:
             return self.held_out()
+        parallel = translates and any(format_of(Path(file)) == "text" for file in files)
+        apart = [files] if parallel else [[file] for file in files]
+        names = [Path(few[0]).name for few in apart]
+        names = names if len(set(names)) == len(names) else [few[0] for few in apart]
         if translates:
-            apart = [[file] for file in files] if all(format_of(Path(file)) != "text" for file in files) else [files]
-            names = [Path(few[0]).name for few in apart]
-            names = names if len(set(names)) == len(names) else [few[0] for few in apart]
             return dict(zip(names, [self.read(few, columns, bad, max_bad_share) for few in apart], strict=True))
         data = self.config.data.model_copy(update={"columns": columns} if columns else {})
-        examples = predictor.read(files, data, bad)
+        sets = {name: predictor.read(few, data, bad) for name, few in zip(names, apart, strict=True)}
         bad.check(data.max_bad_share if max_bad_share is None else max_bad_share, "max_bad_share")
-        return {Path(files[0]).name: examples}
+        return sets
 
     def evaluate(
         self,

@@ -12,9 +12,10 @@ from small_runs import SMALL, flags
 
 from regard.cli import main
 from regard.cli.settings import explained
+from regard.cli.show import print_task_scores
 from regard.models import MODELS
 from regard.tasks import TASKS
-from regard.training.start import usual_settings
+from regard.training.start import settle, usual_settings
 
 QUICK = flags({**SMALL, "train.steps": 20, "train.validate_every": 10})
 
@@ -133,6 +134,46 @@ def test_lists(regard) -> None:
     assert "english-french" in regard("corpus").out
     assert "\t" in regard("corpus", "dates").out
     assert "transformer-big" in regard("models").out
+
+
+def test_what_exists_is_not_replaced(regard, trained: Path, tmp_path: Path) -> None:
+    found = regard("demo", "--out", trained)
+    assert (found.code, "already holds a run" in found.err) == (2, True)
+    assert (trained / "model.safetensors").is_file()
+    mine = "red cat\tchat rouge\n"
+    (tmp_path / "train.tsv").write_text(mine)
+    assert "is there already" in regard("corpus", "dates", "--out", tmp_path).err
+    assert (tmp_path / "train.tsv").read_text() == mine
+    for place in (tmp_path / "train.tsv", tmp_path):
+        found = regard("evaluate", trained, place, "--out", tmp_path / "train.tsv")
+        assert "is read and cannot be written" in found.err
+
+
+@pytest.mark.parametrize("name", ["a.jpg", "nowhere/a.svg", "nowhere/a.json"])
+def test_a_picture_that_cannot_be_drawn_is_said_before_the_work(
+    regard, trained: Path, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "out.txt").write_text("old")
+    found = regard("translate", trained, "red cat", "--out", tmp_path / "out.txt", "--attention", tmp_path / name)
+    assert found.code == 2
+    assert (tmp_path / "out.txt").read_text() == "old"
+
+
+def test_names_that_begin_with_a_tilde_are_names(regard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = regard("train", "translate", "~nobody.tsv", "--out", tmp_path / "run")
+    assert (found.code, "~nobody.tsv: there is no such file" in found.err) == (2, True)
+
+
+def test_brackets_in_names_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    print_task_scores({"data[v2].tsv": {"accuracy": 50.0, "confusion": {"[neg]": {"[neg]": 1}, "[/b]": {"[neg]": 2}}}})
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in ("data[v2].tsv", "[neg]", "[/b]"))
+
+
+def test_settings_may_be_nested(pairs_file: Path) -> None:
+    config, _ = settle("classify", [str(pairs_file)], None, None, {"train": {"steps": 7}})
+    assert (config.train.steps, config.train.epochs) == (7, None)
 
 
 def test_settings_are_explained_with_their_values(regard) -> None:

@@ -48,7 +48,7 @@ def answer(
     opened = Run.load(run, device)
     picture = Picture(attention, single=not files and len(question) == 1)
     number = 0
-    with output(out, files) as file:
+    with output(out, files or files_of([context or ""])) as file:
         for window in windows(asked):
             answers = opened.answer([one[1] for one in window], [one[2] for one in window])
             for (name, *_), found in zip(window, answers, strict=True):

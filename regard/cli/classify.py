@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.inputs import are_tables, files_of, names_in, say_bad, windows, windows_of
+from regard.cli.inputs import are_tables, files_of, given, names_in, say_bad, windows, windows_of
 from regard.errors import UserError
 
 if TYPE_CHECKING:
@@ -52,22 +52,26 @@ def classify(
     from regard.tasks.image_classifier import ImageClassifier
 
     opened = Run.load(run, device)
-    given = texts or []
+    said = given(texts)
     if isinstance(opened.predictor, ImageClassifier):
+        if columns or second:
+            raise UserError("--columns, --second: are for texts; this is a model of images")
         classify_images(
-            opened.predictor, given, out=out, attention=attention, site=site, head=head, grid=grid, as_json=as_json
+            opened.predictor, said, out=out, attention=attention, site=site, head=head, grid=grid, as_json=as_json
         )
         return
     classifier = opened.asked(Classifier, "classify")
-    files = files_of(given)
-    picture = Picture(attention, site, head, grid, single=not files and len(given) == 1)
+    files = files_of(said)
+    picture = Picture(attention, site, head, grid, single=not files and len(said) == 1)
     number, bad = 0, BadLines()
     asked: Iterator[list[tuple[str, str | None]]]
     if are_tables(files):
         learned = (opened.config.data.columns or [])[:-1]  # without the labels
         asked = windows(read_texts(list(map(str, files)), names_in(columns) or [], learned, bad))
+    elif columns:
+        raise UserError(f"--columns {columns}: is for tables (.tsv, .csv, .jsonl, .parquet)")
     else:
-        asked = ([(one, None) for one in window] for window in windows_of(files, given))
+        asked = ([(one, None) for one in window] for window in windows_of(files, said))
     with output(out, files) as file:
         for pairs in asked:
             full = [(one, second or beside) for one, beside in pairs if one]

@@ -15,7 +15,7 @@ def corpus(
     out: Annotated[
         Path | None, typer.Option(help="Folder to write train.tsv, test.tsv, ... to.", show_default=False)
     ] = None,
-    lines: Annotated[int, typer.Option(help="Pairs to show when not writing.")] = 10,
+    lines: Annotated[int, typer.Option(help="Pairs to show when not writing.", min=0)] = 10,
 ) -> None:
     """List the built-in corpora, show one, or write it.
 
@@ -38,6 +38,9 @@ def corpus(
         return
     try:
         out.mkdir(parents=True, exist_ok=True)
+        for split in found.splits:
+            if (out / f"{split}.tsv").exists():
+                raise UserError(f"{out / split}.tsv: is there already; choose another --out")
         for split, pairs in found.splits.items():
             with (out / f"{split}.tsv").open("w", encoding="utf8") as file:
                 count = 0

@@ -26,11 +26,12 @@ def demo(
     from regard.training import start
     from regard.training.display import display_for
 
+    own = out is None  # made here, and so made anew; any other folder is somebody's
     out = out or Path("runs") / f"demo-{model}"
     console = Console()
     console.print(f"Training {model} on the built-in corpus english-french, in {out}\n", highlight=False)
     display = display_for(console)
-    trained(lambda: start.train("translate", ["english-french"], out=out, model=model, overwrite=True, display=display))
+    trained(lambda: start.train("translate", ["english-french"], out=out, model=model, overwrite=own, display=display))
     run = Run.load(out)
     results = run.translate(SENTENCES)
     for result in results:

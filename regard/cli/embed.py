@@ -7,8 +7,11 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.inputs import files_of, say_bad, sources_of
+from regard.cli.inputs import files_of, given, say_bad, sources_of, windows
 from regard.errors import UserError
+
+SHOWN = 20
+"""Texts that are compared with each other, at most."""
 
 
 def embed(
@@ -32,13 +35,20 @@ def embed(
 
     if out is not None and out.suffix != ".npy":
         raise UserError(f"--out {out}: vectors are written as NumPy's .npy (try {out.with_suffix('.npy')})")
+    if out is not None and not out.parent.is_dir():
+        raise UserError(f"--out {out}: there is no folder {out.parent}")
     opened = Run.load(run, device)
-    given = text or []
-    bad = BadLines()
-    texts = [line.strip() for line in sources_of(files_of(given), given, columns, opened.config.data.columns, bad)]
+    said, bad = given(text), BadLines()
+    texts: list[str] = []
+    parts, cut = [], 0
+    for window in windows(sources_of(files_of(said), said, columns, opened.config.data.columns, bad), 4096):
+        several = [line.strip() for line in window]
+        parts.append(opened.embed(several, pooling, layers))
+        cut += opened.reader.cut(several)
+        texts += several[: SHOWN - len(texts)]
     say_bad(bad)
-    vectors = opened.embed(texts, pooling, layers)
-    if cut := opened.reader.cut(texts):
+    vectors = np.concatenate(parts) if parts else opened.embed([], pooling, layers)
+    if cut:
         most = opened.reader.most
         typer.echo(f"warning: {cut:,} texts are longer than {most} tokens; only their beginning was read", err=True)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -48,5 +58,5 @@ def embed(
             np.save(file, unit if normalise else vectors)
         typer.echo(f"{out}: {vectors.shape[0]:,} vectors of {vectors.shape[1]}")
         return
-    for number, (one, row) in enumerate(zip(texts[:20], unit[:20] @ unit[:20].T, strict=True)):
+    for number, (one, row) in enumerate(zip(texts, unit[:SHOWN] @ unit[:SHOWN].T, strict=True)):
         typer.echo(f"{number:3} " + " ".join(f"{value:6.3f}" for value in row) + f"  {one[:60]}")

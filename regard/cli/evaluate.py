@@ -60,6 +60,7 @@ def evaluate(
     Translation: BLEU, chrF and TER with their signatures, exact outputs, perplexity, token accuracy, and the alignment
     error rate (AER) where the file's third column holds word alignments. Other tasks: their own scores.
     """
+    from regard.explorer.figures import writable
     from regard.run import Run
     from regard.tasks.base import Predictor
     from regard.tasks.generator import Generator
@@ -79,6 +80,8 @@ def evaluate(
         for name, value in options.items():
             if value is not None and value is not False and not able:
                 raise UserError(f"{name}: is for {whose}; {run} is a run of the task {opened.config.task!r}")
+    if worst is not None:
+        writable(worst)
     search = opened.config.decode.wishing({"beam": beam, "length_penalty": length_penalty})
     if translates:
         variant = Variant(tokenize or "auto", lowercase)
@@ -93,6 +96,9 @@ def evaluate(
             score = Summarizer(translator, search).evaluate
         _score(_sets(opened, files or [], columns, max_bad_share), score, files or [], out, worst, as_json)
     else:
+        for name, value in {"--out": out, "--columns": columns, "--max-bad-share": max_bad_share}.items():
+            if value is not None:
+                raise UserError(f"{name}: is for files; a run of {opened.config.task!r} is scored on what it held out")
         _score_again(opened, files or [], as_json)
 
 
@@ -182,6 +188,7 @@ def _score_again(run: Run, files: list[str], as_json: bool) -> None:
 
     if files:
         raise UserError(f"{files[0]}: a run of the task {run.config.task!r} is scored on the text it held out only")
+    run.held_out()  # or it says that there is nothing
     _show(task_named(run.config.task).open(run.config, run.folder.data).test(run.model), as_json)
 
 

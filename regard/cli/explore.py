@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import quote
 
 import typer
 
@@ -46,7 +47,7 @@ def explore(
     if sum(file.stat().st_size for file in weights) < SMALL:
         torch.set_num_threads(1)  # more would wait for each other, in the browser's way: 145 ms for a key, not 190
     with listen(host, port) as listening:
-        address = address_of(listening, host) + (f"?token={token}" if token else "")
+        address = address_of(listening, host) + (f"?token={quote(token, safe='')}" if token else "")
         typer.echo(f"Look: {address}\nCtrl-C ends.")
         if browser:
             import webbrowser
@@ -60,5 +61,5 @@ def _demo() -> Path:
     if not (DEMO / "model.safetensors").is_file():
         from regard.cli.demo import demo
 
-        demo(DEMO.name.removeprefix("demo-"), DEMO)
+        demo(DEMO.name.removeprefix("demo-"), None)
     return DEMO

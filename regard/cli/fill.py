@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.inputs import files_of, windows_of
+from regard.cli.inputs import files_of, given, windows_of
 
 
 def fill(
@@ -30,13 +30,13 @@ def fill(
     from regard.tasks.filler import Filler
 
     opened = Run.load(run, device)
-    given = text or []
-    files = files_of(given)
-    given_here = bool(given) and not files
-    picture = Picture(attention, site, grid=grid, single=not files and len(given) == 1)
+    said = given(text)
+    files = files_of(said)
+    typed = bool(said) and not files
+    picture = Picture(attention, site, grid=grid, single=not files and len(said) == 1)
     filler, number, unmarked = opened.asked(Filler, "fill masks"), 0, 0
-    for window in windows_of(files, given):
-        bare = [not given_here and not filler.has_mask(line) for line in window]
+    for window in windows_of(files, said):
+        bare = [not typed and not filler.has_mask(line) for line in window]
         answers = iter(filler.fill([line for line, without in zip(window, bare, strict=True) if not without], top))
         for line, without in zip(window, bare, strict=True):
             if without:  # its row stays, so that row n is line n

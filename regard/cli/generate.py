@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.inputs import is_file, lines_of
+from regard.cli.inputs import files_of, lines_of
 from regard.errors import UserError
 
 if TYPE_CHECKING:
@@ -71,10 +71,9 @@ def generate(
     if prompt is None and plain and sys.stdin.isatty():
         _converse(generator, search, stop or [], special)
         return
-    if prompt is None or prompt == "-":
-        prompt = sys.stdin.read().removesuffix("\n")
-    elif is_file(Path(prompt)):
-        prompt = "\n".join(lines_of([Path(prompt)], [])).removesuffix("\n")
+    files = [] if prompt in (None, "-") else files_of([prompt])
+    if prompt in (None, "-") or files:
+        prompt = "\n".join(lines_of(files, []))
     ids = generator.encode(prompt, special)
     if len(ids) >= generator.context:
         print(f"warning: the prompt is longer than the context of {generator.context} tokens; "

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.cli.output import output
+from regard.data.files import at_home
 from regard.errors import UserError
 
 if TYPE_CHECKING:
@@ -32,17 +33,25 @@ def classify_images(
     as_json: bool,
 ) -> None:
     """One line for each file; a file that holds no image is named, and the others go on."""
+    from regard.explorer.figures import writable
+
     if not files:
         raise UserError("which image? Try: regard classify RUN picture.jpg --attention picture-attention.png")
-    unreadable = 0
-    with output(out) as file:
-        for number, found in enumerate(classifier.classify(_images(files)), start=1):
+    unreadable, images = 0, _images(files)
+    if not images:
+        raise UserError(f"{files[0]}: there is no file in it")
+    if attention is not None and attention.suffix != ".json":
+        writable(attention)
+    with output(out, images) as file:
+        for number, found in enumerate(classifier.classify(images), start=1):
             if isinstance(found, UserError):
                 unreadable += 1
                 print(f"warning: {found}", file=sys.stderr)
                 continue
             plain = f"{found.label}\t{found.probability:.3f}\t{found.source}"
             print(json.dumps(found.row, ensure_ascii=False) if as_json else plain, file=file, flush=True)
+            if attention is not None and number == PICTURES + 1:
+                print(f"attention: drawn for the first {PICTURES} images only", file=sys.stderr)
             if attention is not None and number <= PICTURES:
                 single = len(files) == 1 and not Path(files[0]).is_dir()
                 path = attention if single else attention.with_name(f"{attention.stem}-{number}{attention.suffix}")
@@ -71,7 +80,7 @@ def _images(files: Sequence[str]) -> list[Path]:
     """The files, and all files of folders."""
     found: list[Path] = []
     for name in files:
-        path = Path(name).expanduser()
+        path = at_home(name)
         if not path.exists():
             raise UserError(f"{name}: there is no such file")
         inside = sorted(one for one in path.rglob("*") if one.is_file() and not one.name.startswith("."))

@@ -20,6 +20,11 @@ WINDOW = 256
 """Inputs read at a time."""
 
 
+def given(text: list[str] | None) -> list[str]:
+    """What stands on the command line; nothing, where it is `-`: then it is standard input that is read."""
+    return [] if text is None or text == ["-"] else text
+
+
 def files_of(text: list[str]) -> list[Path]:
     """The arguments as files, if they are; what only looks like one is said, not read as a text."""
     paths = [Path(one) for one in text]
@@ -50,7 +55,7 @@ def names_in(columns: str | None) -> list[str] | None:
 def lines_of(files: list[Path], text: list[str], bad: BadLines | None = None) -> Iterator[str]:
     """The lines of the files, or the sentences as given, or the lines of standard input. What is no UTF-8 is an error;
     or, where lines are counted in `bad`, an empty line."""
-    if text and not files and text != ["-"]:
+    if text and not files:
         yield from text
         return
     if not files and sys.stdin.isatty():

@@ -8,7 +8,7 @@ import typer
 
 
 def models(
-    vocabulary: Annotated[int, typer.Option(help="Entries of the vocabulary to count with.")] = 8000,
+    vocabulary: Annotated[int, typer.Option(help="Entries of the vocabulary to count with.", min=1)] = 8000,
 ) -> None:
     """List the models, their sizes, and the tasks they can be trained for."""
     import torch

@@ -18,7 +18,7 @@ def output(path: Path | None, sources: Sequence[Path] = ()) -> Iterator[TextIO]:
     if path is None:
         yield sys.stdout
         return
-    if any(path.exists() and source.exists() and path.samefile(source) for source in sources):
+    if path.exists() and any(source.exists() and _in(path, source) for source in sources):
         raise UserError(f"{path}: is read and cannot be written at the same time; choose another --out")
     try:
         path.open("a").close()
@@ -26,6 +26,11 @@ def output(path: Path | None, sources: Sequence[Path] = ()) -> Iterator[TextIO]:
         raise UserError(f"{path}: cannot be written ({error.strerror})") from None
     with _Later(path) as file:
         yield _Counted(file) if sys.stderr.isatty() else file  # type: ignore[arg-type, misc]
+
+
+def _in(path: Path, source: Path) -> bool:
+    """Whether a file is the source, or in the folder that it is."""
+    return path.samefile(source) or (source.is_dir() and source.resolve() in path.resolve().parents)
 
 
 class _Later:

@@ -27,6 +27,17 @@ class Picture:
     subwords: bool = False
     single: bool = True
 
+    def __post_init__(self) -> None:
+        """What cannot be drawn is said before the work."""
+        if self.path is None:
+            return
+        if self.path.suffix not in (".html", ".json"):
+            from regard.explorer.figures import writable
+
+            writable(self.path)
+        elif not self.path.parent.is_dir():
+            raise UserError(f"{self.path}: there is no folder {str(self.path.parent)!r}; make it first")
+
     def wanted(self, number: int) -> bool:
         """Whether to draw the input of this number, from 1 on."""
         if self.path is not None and number == PICTURES + 1:

@@ -66,8 +66,8 @@ def settings(
             table.add_section()
         section = name.partition(".")[0]
         table.add_row(name, value, meaning)
-    console = Console()
-    (console if console.is_terminal else Console(width=160)).print(table)
+    console = Console(markup=False)
+    (console if console.is_terminal else Console(width=160, markup=False)).print(table)
 
 
 def explained(config: Config) -> Iterator[tuple[str, str, str]]:

@@ -25,12 +25,12 @@ _COLUMNS = {
 
 def show_table(table: Table) -> None:
     """Never cut: what is too wide for a terminal is turned on its side; a file has no width."""
-    console = Console()
+    console = Console(markup=False)
     needed = Measurement.get(console, console.options.update(max_width=10_000), table).maximum
     if console.is_terminal and needed > console.width:
         console.print(_turned(table))
     else:
-        Console(width=max(needed, console.width)).print(table)
+        Console(width=max(needed, console.width), markup=False).print(table)
 
 
 def _turned(table: Table) -> Table:
@@ -83,7 +83,7 @@ def show_scores(folder: RunFolder) -> None:
     if scores:
         print_scores(scores) if task == "translate" else print_task_scores(scores)
     following = NEXT[task].format(run=folder.path)
-    Console().print(f"The run is in {folder.path}. Next:\n  {following}\n", highlight=False, soft_wrap=True)
+    Console(markup=False).print(f"The run is in {folder.path}. Next:\n  {following}\n", highlight=False, soft_wrap=True)
 
 
 def print_task_scores(scores: Mapping[str, Mapping[str, Any]]) -> None:
@@ -123,7 +123,7 @@ def _number(value: object) -> str:
 def print_scores(scores: Mapping[str, Mapping[str, Any]]) -> None:
     show_table(score_table(scores))
     for name, signature in next(iter(scores.values()))["signatures"].items():
-        Console().print(f"{name}: {signature}", style="dim", highlight=False, soft_wrap=True)
+        Console(markup=False).print(f"{name}: {signature}", style="dim", highlight=False, soft_wrap=True)
 
 
 def print_lengths(scores: Mapping[str, Mapping[str, Any]]) -> None:

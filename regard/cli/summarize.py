@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.inputs import are_tables, files_of, lines_of, say_bad, sources_of
-from regard.errors import UserError
+from regard.cli.inputs import are_tables, files_of, given, lines_of, say_bad, sources_of
+from regard.data.readers import one_line
 
 
 def summarize(
@@ -48,26 +48,22 @@ def summarize(
         "max_length": max_length,
     }  # fmt: skip
     search = opened.config.decode.wishing(wishes)
-    files = files_of(text or [])
+    said = given(text)
+    files = files_of(said)
     bad, tables = BadLines(), are_tables(files)
-    texts = map(_read, files) if files and not lines else lines_of(files, text or [])
+    texts = ("\n".join(lines_of([file], [])) for file in files) if files and not lines else lines_of(files, said)
     if tables or columns:
-        texts = sources_of(files, text or [], columns, opened.config.data.columns, bad)
-    if not text and not lines and not sys.stdin.isatty():
+        texts = sources_of(files, said, columns, opened.config.data.columns, bad)
+    if not said and not lines and not sys.stdin.isatty():
         texts = iter(["\n".join(texts)])  # as a file would be: one text
-    picture = Picture(attention, grid=grid, single=not lines and not tables and len(text or []) == 1)
+    picture = Picture(attention, grid=grid, single=not lines and not tables and len(said) == 1)
     with output(out, files) as file:
         for number, result in enumerate(opened.summarizer.summarize(texts, search, ask=ask), start=1):
             if result.truncated:
                 print(f"warning: text {number}: too long for the model, only its beginning was read", file=sys.stderr)
-            print(json.dumps(result.row, ensure_ascii=False) if as_json else result.text, file=file, flush=True)
+            print(
+                json.dumps(result.row, ensure_ascii=False) if as_json else one_line(result.text), file=file, flush=True
+            )
             if result.target_ids and picture.wanted(number):
                 picture.draw(result.attention, number)
     say_bad(bad)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf8")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: is not UTF-8 text ({error.reason})") from None

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.inputs import files_of, names_in, say_bad, windows, windows_of
+from regard.cli.inputs import files_of, given, names_in, say_bad, windows, windows_of
 from regard.errors import UserError
 
 
@@ -41,12 +41,16 @@ def tag(
     from regard.run import Run
 
     opened = Run.load(run, device)
-    given = text or []
-    files = files_of(given)
-    picture = Picture(attention, grid=grid, single=not files and len(given) == 1)
+    said = given(text)
+    files = files_of(said)
+    picture = Picture(attention, grid=grid, single=not files and len(said) == 1)
     number, bad = 0, BadLines()
-    asked: Iterator[list[str]] | Iterator[list[list[str]]] = windows_of(files, given)
-    if files and all(map(is_conll, files)):
+    asked: Iterator[list[str]] | Iterator[list[list[str]]] = windows_of(files, said)
+    if len({is_conll(file) for file in files}) == 2:
+        raise UserError(
+            f"{', '.join(map(str, files))}: some have a word a line (CoNLL), some do not; tag them in two goes"
+        )
+    if files and is_conll(files[0]):
         asked = windows(read_words(list(map(str, files)), names_in(columns), opened.config.data.columns, bad))
     elif columns:
         raise UserError(f"--columns {columns}: is for CoNLL files (.conll, .conllu, .bio, .iob)")

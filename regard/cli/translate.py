@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.inputs import files_of, say_bad, sources_of
+from regard.cli.inputs import files_of, given, say_bad, sources_of
 from regard.data.readers import one_line
 
 if TYPE_CHECKING:
@@ -74,14 +74,13 @@ def translate(
 
     opened = Run.load(run, device, "int8" if int8 else "float32")
     search = opened.config.decode.wishing(wishes)
-    files = files_of(text or [])
+    texts = given(text)
+    files = files_of(texts)
     bad = BadLines()
-    lines = sources_of(files, text or [], columns, opened.config.data.columns, bad)
+    lines = sources_of(files, texts, columns, opened.config.data.columns, bad)
     prefixes = None if prefix is None else iter(lambda: prefix, None)
-    waiting = not text and sys.stdin.isatty()
-    picture = Picture(
-        attention, site, head, grid, subwords, single=not files and len(text or []) == 1 and text != ["-"]
-    )
+    waiting = not texts and sys.stdin.isatty()
+    picture = Picture(attention, site, head, grid, subwords, single=not files and len(texts) == 1)
     endless = 0
     with output(out, files) as file:
         results = opened.stream(lines, search, prefixes, window=1 if waiting else window, ask=ask)

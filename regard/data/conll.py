@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from regard.data.badlines import BadLines, Location
@@ -66,7 +67,7 @@ def _sentences(
     universal, width, number = _is_universal(path), 0, 0
     rows: list[list[str]] = []
     wrong: Location | None = None
-    for number, raw in enumerate([*lines(path), b""], 1):
+    for number, raw in enumerate(chain(lines(path), [b""]), 1):
         text = raw.decode(errors="replace").rstrip()
         if not text.strip():
             bad.read += bool(rows or wrong)

@@ -32,13 +32,21 @@ def format_of(path: Path) -> Format:
     return _FORMATS.get(plain.suffix.lower(), "text")
 
 
+def at_home(name: str | Path) -> Path:
+    """`~/pairs.tsv` as the file at home; a name that only begins like that is a name."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        return Path(name)
+
+
 def expand(files: Sequence[str | Path]) -> list[Path]:
     """The files behind names, folders and patterns such as `shards/*.tsv.gz`, each group sorted."""
     if not files:
         raise UserError(f"no data file given; give {ALLOWED}")
     found: list[Path] = []
     for name in files:
-        path = Path(name).expanduser()
+        path = at_home(name)
         if path.is_dir():
             found += _in_folder(path)
         elif path.exists():
@@ -58,7 +66,7 @@ def text_files(names: Sequence[str]) -> list[Path]:
     """The text files behind names and patterns, no tables; of a folder, all that are in it, however deep."""
     found: list[Path] = []
     for name in names:
-        path = Path(name).expanduser()
+        path = at_home(name)
         inside = sorted(one for one in path.rglob("*") if one.is_file() and not one.name.startswith("."))
         if path.is_dir() and not inside:
             raise UserError(f"{path}: this folder is empty; give text files")

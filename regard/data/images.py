@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.badlines import BadLines, Location
+from regard.data.files import at_home
 from regard.data.tables import csv_cells, no_text
 from regard.errors import UserError
 
@@ -78,7 +79,7 @@ def open_album(sources: Sequence[str | Path], columns: Sequence[str] | None = No
     if not sources:
         raise UserError(f"no images given; give {ALLOWED}")
     for source in sources:
-        path = Path(source).expanduser()
+        path = at_home(source)
         if path.is_dir():
             _folder(album, path, columns)
         elif path.is_file():

@@ -155,6 +155,10 @@ def prepare_text(
 
     Without `data.valid`, `share` of the text is held out.
     """
+    if data.columns:
+        raise UserError(
+            f"data.columns = {','.join(data.columns)}: a text has none (of .jsonl the field 'text' is read)"
+        )
     texts = {"train": Texts(data.train)} | ({"valid": Texts(data.valid)} if data.valid else {})
     for name in data.test:
         texts[_unlike(Path(name), texts)] = Texts([name])
@@ -237,9 +241,9 @@ class _Part:
                 border = int((1 - self.share) * length)
                 yield _after(document, border) if self.held_out else _before(document, border)
             return
-        least = min(key for _, key in self._documents)  # one at least is held out
-        for document, (_, key) in zip(self.texts, self._documents, strict=True):
-            if (key == least or key < self.share * 2**64) == self.held_out:
+        least = min((key for length, key in self._documents if length), default=0)  # one at least is held out
+        for document, (length, key) in zip(self.texts, self._documents, strict=True):
+            if length and (key == least or key < self.share * 2**64) == self.held_out:
                 yield document
 
     @cached_property

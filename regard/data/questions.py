@@ -45,11 +45,16 @@ class Question:
         return self.context
 
 
-def read_questions(files: Sequence[str], bad: BadLines, answered: bool = True) -> Iterator[tuple[Question, Location]]:
-    """All that can be used. Without `answered` their answers do not matter, and are not read."""
+def read_questions(
+    files: Sequence[str], bad: BadLines, answered: bool = True, columns: Sequence[str] | None = None
+) -> Iterator[tuple[Question, Location]]:
+    """All that can be used. Without `answered` their answers do not matter, and are not read. `columns` names a table's
+    column of contexts and that of questions."""
     bad.unit = "question"
+    if columns is not None and len(columns) != 2:
+        raise UserError(f"columns = {','.join(columns)}: name two, that of the contexts and that of the questions")
     for path in expand(files):
-        for row, where in _in_table(path, bad) if format_of(path) != "text" else _in_articles(path, bad):
+        for row, where in _in_table(path, bad, columns) if format_of(path) != "text" else _in_articles(path, bad):
             context, asked = (_text(row[name]) for name in ("context", "question"))
             if not context.strip() or not asked.strip():
                 bad.add("empty", where, asked or context)
@@ -78,15 +83,17 @@ def _in_articles(path: Path, bad: BadLines) -> Iterator[tuple[Row, Location]]:
         raise UserError(f"{path}: not a file in SQuAD's layout ({type(problem).__name__}: {problem})") from None
 
 
-def _in_table(path: Path, bad: BadLines) -> Iterator[tuple[Row, Location]]:
-    names = ((_CONTEXTS, "context"), (_QUESTIONS, "question"))
+def _in_table(path: Path, bad: BadLines, columns: Sequence[str] | None) -> Iterator[tuple[Row, Location]]:
+    contexts, questions = ([one] for one in columns) if columns else (_CONTEXTS, _QUESTIONS)
+    names = ((contexts, "context"), (questions, "question"))
     look = Lookup(lambda row, where: [pick(row, wanted, what, where) for wanted, what in names], bad)
-    for number, (row, where) in enumerate(read_table([str(path)], (*_QUESTIONS, *_CONTEXTS, *_ANSWERS), bad), 1):
+    for row, where in read_table([str(path)], (*questions, *contexts, *_ANSWERS), bad):
         both = look(row, where)
         if both is None:
             continue
-        own = {"id": str(row.get("id") or number), "title": row.get("title")}
-        place = Location(f"{path}: {own['id']}", 0) if row.get("id") else where
+        named = row.get("id") not in (None, "")
+        own = {"id": str(row["id"] if named else where.line), "title": row.get("title")}
+        place = Location(f"{path}: {own['id']}", 0) if named else where
         yield {**row, **own, "context": row[both[0]], "question": row[both[1]]}, place
     look.end()
 

@@ -21,11 +21,14 @@ class Shown:
         return frame(self.page)
 
 
-def show(seen: Translation | AttentionRecord) -> Shown:
-    """The page for a translation, or for a record alone."""
-    if isinstance(seen, AttentionRecord):
-        return Shown(document(seen))
-    return Shown(document(seen.attention, text=seen.source, output=seen.text, score=seen.score))
+def show(seen: Any) -> Shown:
+    """The page for a record, or for a result that has one: a translation, a continuation, a class."""
+    if isinstance(seen, Translation):
+        return Shown(document(seen.attention, text=seen.source, output=seen.text, score=seen.score))
+    record = getattr(seen, "attention", seen)
+    if not isinstance(record, AttentionRecord):
+        raise UserError(f"{type(seen).__name__}: has no attention to show; give a result of a run, or a record")
+    return Shown(document(record))
 
 
 def register() -> None:

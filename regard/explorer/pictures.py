@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from regard.errors import UserError
 from regard.explorer.figures import PAPER, SOFT, TEXT, save, writable
-from regard.explorer.fonts import house
+from regard.explorer.fonts import covering, house
 from regard.explorer.rollout import rolled
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class _Sheet:
         with house():
             self.figure = Figure(figsize=(wide, high), facecolor=PAPER)
             if title:
-                self.figure.text(margin / wide, 1 - margin / high, title, size=10, color=TEXT, va="top")
+                self.figure.text(margin / wide, 1 - margin / high, title, **_style(title, 10, TEXT))
         self.wide, self.high, self.left, self.top = wide, high, margin, top
 
     def panel(self, row: int, column: int, image: NDArray[Any], text: str = "") -> None:
@@ -160,8 +160,13 @@ class _Sheet:
             axes.imshow(image, interpolation="nearest", cmap="gray", vmin=0, vmax=255 if image.dtype == np.uint8 else 1)
             axes.axis("off")
             at = x / self.wide, 1 - (y + side + 0.04) / self.high
-            size = 8 if side > 1.5 else 5.5
-            self.figure.text(*at, text, size=size, color=SOFT, va="top", parse_math=False)
+            self.figure.text(*at, text, **_style(text, 8 if side > 1.5 else 5.5, SOFT))
+
+
+def _style(text: str, size: float, color: str) -> dict[str, Any]:
+    """In fonts that have its letters; a dollar is one."""
+    family = [*covering(text).families, "sans-serif"]
+    return {"family": family, "size": size, "color": color, "va": "top", "parse_math": False}
 
 
 def _plain(picture: Pixels) -> Pixels:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import copy
 from functools import partial
-from typing import Literal, TypeVar, cast
+from typing import Literal, TypeVar, cast, get_args
 
 import torch
 from torch import nn
 
-from regard.errors import UserError
+from regard.errors import UserError, nearest
 from regard.inference.attention import MakeLinear, PackedAttention, PackedSelfAttention
 from regard.inference.kernels import fits
 from regard.inference.layer import packed_layer
@@ -36,6 +36,8 @@ def pack(model: Model, weights: Weights = "float32") -> Model:
     The twin shares the model's weights; in 8 bits, it holds its own.
     """
     model.eval()
+    if weights not in get_args(Weights):
+        raise UserError(f"weights = {weights!r}: unknown{nearest(weights, get_args(Weights))}")
     if any(weight.device.type != "cpu" for weight in model.parameters()):
         if weights == "int8":
             raise UserError("int8 runs on the CPU only (try --device cpu)")

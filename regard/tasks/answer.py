@@ -82,7 +82,7 @@ class _Span:
 
 class Answerer(EncoderPredictor[Question]):
     def read(self, files: Sequence[str], data: DataConfig, bad: BadLines) -> list[Question]:
-        return [example for example, _ in read_questions(files, bad)]
+        return [example for example, _ in read_questions(files, bad, columns=data.columns)]
 
     def answer(self, questions: Sequence[str], contexts: Sequence[str]) -> list[Found]:
         return [found for found, *_ in self._answers(questions, contexts)]
@@ -166,7 +166,7 @@ class Answer(EncoderTask[Question]):
 
     @classmethod
     def read(cls, files: Sequence[str], data: DataConfig, bad: BadLines) -> Iterator[tuple[Question, Location]]:
-        return read_questions(files, bad)
+        return read_questions(files, bad, columns=data.columns)
 
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> Question:

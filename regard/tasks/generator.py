@@ -299,9 +299,9 @@ class Generator(Predictor):
         streams = []
         for document in Texts(files):
             texts = list(document)
-            ids = [token for row in self.tokenizer.encode_batch(texts) for token in row]
+            parts = [np.array(row, dtype=np.uint32) for row in self.tokenizer.encode_batch(texts)]
             size = sum(len(text.encode(errors="replace")) for text in texts)
-            streams.append(Stream(np.array([*self.before, *ids], dtype=np.uint32), size))
+            streams.append(Stream(np.concatenate([np.array(self.before, dtype=np.uint32), *parts]), size))
         return streams
 
     def evaluate(self, examples: Sequence[Stream], stride: int | None = None) -> Evaluation:
@@ -338,7 +338,7 @@ class Generator(Predictor):
             for part, answers in zip(hidden.split(ROWS), ids[0, -fresh:].split(ROWS), strict=True):
                 total += F.cross_entropy(self.model.output(part), answers, reduction="sum").item()
             done, begin = last, begin + stride
-        return total, count - 1
+        return total, max(0, count - 1)
 
 
 def _strings(given: Sequence[str] | str, name: str) -> list[str]:

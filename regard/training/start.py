@@ -48,7 +48,11 @@ def settle(
     task = task or str(read.get("task", "translate"))
     if model:  # the name on the command line stands for a whole model, not for a part of the recipe's
         read = {key: value for key, value in read.items() if not key.startswith("model.")}
-    asked: dict[str, object] = {"task": task, **({"data.train": list(files)} if files else {}), **settings}
+    asked: dict[str, object] = {
+        "task": task,
+        **({"data.train": list(files)} if files else {}),
+        **dict(flatten(settings)),
+    }
     for layer in (read, asked):
         if "train.steps" in layer:  # steps that are asked for are not overruled by the epochs of a layer below
             layer.setdefault("train.epochs", None)

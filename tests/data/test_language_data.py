@@ -122,6 +122,24 @@ def test_of_many_documents_one_at_least_is_held_out(tmp_path: Path) -> None:
         assert len(data.train.ids) > len(data.valid.ids)
 
 
+def test_an_empty_file_is_not_what_is_held_out(tmp_path: Path) -> None:
+    (tmp_path / "texts").mkdir()
+    for number in range(12):
+        (tmp_path / "texts" / f"{number}.txt").write_text(f"story number {number}" if number else "")
+    for seed in range(6):
+        files = DataConfig(train=[str(tmp_path / "texts")], seed=seed)
+        data = prepare_text(files, CHARACTERS, 0.1, tmp_path / "cache", Silent())
+        assert len(data.valid.ids) > 5
+
+
+def test_a_text_has_no_columns(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(json.dumps({"text": TEXT, "body": "no"}))
+    with pytest.raises(UserError, match=r"data\.columns = body: a text has none"):
+        prepare_text(
+            DataConfig(train=[str(tmp_path / "a.jsonl")], columns=["body"]), CHARACTERS, 0.1, tmp_path, Silent()
+        )
+
+
 def test_test_sets_of_one_name_are_told_apart(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         (tmp_path / name).mkdir()

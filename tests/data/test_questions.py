@@ -8,12 +8,30 @@ import pytest
 
 from regard.data.badlines import BadLines
 from regard.data.questions import Question, read_questions
+from regard.errors import UserError
 
 
 def read(path: Path, text: str, answered: bool = True) -> tuple[list[Question], BadLines]:
     path.write_text(text, encoding="utf8")
     bad = BadLines()
     return [found for found, _ in read_questions([str(path)], bad, answered)], bad
+
+
+def test_questions_keep_their_own_numbers(tmp_path: Path) -> None:
+    rows = [{"id": number, "context": "A cat.", "question": f"Who {number}?"} for number in range(3)]
+    found, _ = read(tmp_path / "a.jsonl", "\n".join(map(json.dumps, rows)), answered=False)
+    assert [one.id for one in found] == ["0", "1", "2"]
+    found, _ = read(tmp_path / "a.csv", "context,question\nA cat.,Who?\n\nA dog.,Who?\n", answered=False)
+    assert [one.id for one in found] == ["2", "4"], "those of their lines"
+
+
+def test_columns_can_be_named(tmp_path: Path) -> None:
+    path, bad = tmp_path / "a.csv", BadLines()
+    path.write_text("wanted,body\nWho?,A cat.\n", encoding="utf8")
+    ((found, _),) = read_questions([str(path)], bad, answered=False, columns=["body", "wanted"])
+    assert (found.context, found.question) == ("A cat.", "Who?")
+    with pytest.raises(UserError, match="name two"):
+        list(read_questions([str(path)], bad, columns=["body"]))
 
 
 def squad(**more: Any) -> str:

@@ -226,6 +226,8 @@ def test_one_text_is_not_its_letters(run: regard.Run) -> None:
     text = "The cat number 3 was lovely."
     if run.config.task == "classify":
         assert run.classify(text)[0].label == run.classify([text])[0].label
+        both = run.classify(["red cat", "blue dog"], seconds="red")
+        assert [one.second for one in both] == ["red", "red"], "one for all"
         with pytest.raises(UserError, match="seconds: 2 beside 1 texts"):
             run.classify(text, ["a", "b"])
     elif run.config.task == "tag":

@@ -262,6 +262,15 @@ def test_a_document_is_not_predicted_from_the_one_before(generator: Generator) -
     assert surprise([*first, *second], None) != pytest.approx(apart, rel=1e-3)
 
 
+def test_an_empty_text_counts_for_nothing(generator: Generator) -> None:
+    nothing, some = Stream(np.array([], np.uint32), 0), Stream(np.arange(30, dtype=np.uint32) % 7, 30)
+    found = generator.evaluate([nothing, some])
+    assert found.scores == generator.evaluate([some]).scores
+    assert [row["tokens"] for row in found.rows] == [0, 29]
+    with pytest.raises(UserError, match="no text to score"):
+        generator.evaluate([nothing])
+
+
 def test_bad_stride(generator: Generator) -> None:
     with pytest.raises(UserError, match="stride = 25: must be from 1 to the context, 24"):
         generator.evaluate([Stream(np.arange(30) % 7, 30)], 25)

@@ -16,7 +16,7 @@ from regard.cli import app
 from regard.config import Config
 from regard.data.badlines import BadLines
 from regard.errors import UserError
-from regard.explorer.pictures import gaze, rollout
+from regard.explorer.pictures import contact_sheet, gaze, rollout
 from regard.hub.published import export
 from regard.run import Run
 from regard.tasks.image import Image as ImageTask
@@ -276,6 +276,13 @@ def test_the_worst_errors_are_drawn(folder: Path, tmp_path: Path) -> None:
     code, said = command("evaluate", folder, "--worst", tmp_path / "none.png")
     assert code == 0, "the scores are shown all the same"
     assert "there is no error to show" in said
+
+
+def test_a_dollar_in_a_name_is_a_dollar(tmp_path: Path) -> None:
+    contact_sheet([picture("up", 1)], ["$1 as $_$"], tmp_path / "sheet.svg", "a$_$b.png")
+    drawn = (tmp_path / "sheet.svg").read_text()
+    assert "a$_$b.png" in drawn
+    assert "$1 as $_$" in drawn
 
 
 def test_scores_are_what_they_say() -> None:

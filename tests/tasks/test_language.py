@@ -78,6 +78,13 @@ def test_the_command_line_writes_and_scores(run: Path, text: Path) -> None:
     file = text.with_name("prompt.txt")
     file.write_text("the cat\nsat on\n", encoding="utf8")
     assert ask("generate", str(run), str(file), "--tokens", "5", "--seed", "3") == piped
+    file.write_text("the cat\n\n", encoding="utf8")
+    from_file = ask("generate", str(run), str(file), "--tokens", "5", "--seed", "3")
+    assert from_file == ask("generate", str(run), "-", "--tokens", "5", "--seed", "3", input="the cat\n\n")
+    result = CliRunner().invoke(app, ["generate", str(run), "promt.txt"])
+    assert "promt.txt: no such file" in str(result.exception)
+    result = CliRunner().invoke(app, ["generate", str(run), "-"], input=b"\xff")
+    assert "is not UTF-8 text" in str(result.exception)
     chosen = ask("generate", str(run), "the cat", "--choice", " sat", "--choice", " xxq", "--method", "greedy")
     assert chosen.strip() == "sat"
     chosen = ask("generate", str(run), "--choice", " sat", "--choice", " xxq", "--method", "greedy", input="the cat\n")
