@@ -131,7 +131,8 @@ class Service:
 
     def verbs(self, run: Run) -> list[str]:
         vectors = ["embed"] if isinstance(run.model, Headed) else []
-        return VERBS.get(run.config.task, []) + vectors
+        summaries = ["summarize"] if run.saved.facts.get("any_text") else []  # a published model of many tasks
+        return VERBS.get(run.config.task, []) + summaries + vectors
 
     def run(self, name: str) -> Run:
         if not name and len(self.runs) == 1:

@@ -6,6 +6,7 @@ import base64
 import http.client
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -68,6 +69,13 @@ def test_it_says_what_it_serves(address: str) -> None:
         "writer": ["generate"],
     }
     assert "/translate" in ask(address, "/openapi.json")[1]["paths"]
+
+
+def test_a_published_model_of_many_tasks_says_so(transformer_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = Service([transformer_run], "cpu")
+    (run,) = service.runs.values()
+    monkeypatch.setattr(run, "saved", replace(run.saved, facts={"any_text": True}))
+    assert service.verbs(run) == ["translate", "summarize"]
 
 
 def test_a_translation_comes_with_its_attention(address: str, transformer_run: Path) -> None:
