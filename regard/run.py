@@ -26,6 +26,7 @@ from regard.models.heads import Headed
 from regard.tasks import task_named
 from regard.tasks.answer import Answerer, Found
 from regard.tasks.base import Predictor as Scored
+from regard.tasks.base import Task
 from regard.tasks.choose import Chooser, Chosen
 from regard.tasks.classify import Classified, Classifier
 from regard.tasks.filler import Filled, Filler
@@ -287,10 +288,15 @@ class Run:
 
     def held_out(self) -> Mapping[str, Sequence[Any]]:
         """The run's own test sets."""
+        return self.task.tests
+
+    @property
+    def task(self) -> Task:
+        """The task with the data that the run keeps."""
         if not self.folder.data.is_dir():
             path = self.folder.path
             raise UserError(f"{path}: holds no examples to score on; give a file (regard evaluate {path} FILE)")
-        return task_named(self.config.task).open(self.config, self.folder.data).tests
+        return task_named(self.config.task).open(self.config, self.folder.data)
 
     @property
     def scores(self) -> dict[str, Any]:

@@ -11,11 +11,7 @@ import pytest
 from small_runs import SMALL, flags
 
 from regard.cli import main
-from regard.cli.settings import explained
 from regard.cli.show import print_task_scores
-from regard.models import MODELS
-from regard.tasks import TASKS
-from regard.training.start import settle, usual_settings
 
 QUICK = flags({**SMALL, "train.steps": 20, "train.validate_every": 10})
 
@@ -169,27 +165,6 @@ def test_brackets_in_names_are_shown(capsys: pytest.CaptureFixture[str]) -> None
     print_task_scores({"data[v2].tsv": {"accuracy": 50.0, "confusion": {"[neg]": {"[neg]": 1}, "[/b]": {"[neg]": 2}}}})
     shown = capsys.readouterr().out
     assert all(name in shown for name in ("data[v2].tsv", "[neg]", "[/b]"))
-
-
-def test_settings_may_be_nested(pairs_file: Path) -> None:
-    config, _ = settle("classify", [str(pairs_file)], None, None, {"train": {"steps": 7}})
-    assert (config.train.steps, config.train.epochs) == (7, None)
-
-
-def test_settings_are_explained_with_their_values(regard) -> None:
-    (line,) = [line for line in regard("settings", "language").out.splitlines() if "train.optimizer" in line]
-    assert line.split()[:2] == ["train.optimizer", "adamw"], "the task's own default"
-    assert line.strip().endswith("(adam, adamw, muon)")
-    assert "model.score" in regard("settings", "translate", "--model", "rnn-attention").out
-    assert (regard("settings", "clasify").code, regard("settings", "tag", "--model", "t5").code) == (2, 2)
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_every_setting_has_a_meaning(task: str) -> None:
-    for kind, family in MODELS.items():
-        if issubclass(family.model, TASKS[task].promise):
-            config, _ = usual_settings(task, kind)
-            assert not [name for name, _, meaning in explained(config) if not meaning or meaning.startswith(" ")], kind
 
 
 def test_write_a_corpus_and_read_it_back(regard, tmp_path: Path) -> None:

@@ -56,20 +56,17 @@ def classify(
     if isinstance(opened.predictor, ImageClassifier):
         if columns or second:
             raise UserError("--columns, --second: are for texts; this is a model of images")
-        classify_images(
-            opened.predictor, said, out=out, attention=attention, site=site, head=head, grid=grid, as_json=as_json
-        )
+        single = len(said) == 1 and not Path(said[0]).is_dir()
+        classify_images(opened.predictor, said, Picture(attention, site, head, grid, single=single), out, as_json)
         return
     classifier = opened.asked(Classifier, "classify")
     files = files_of(said)
     picture = Picture(attention, site, head, grid, single=not files and len(said) == 1)
     number, bad = 0, BadLines()
     asked: Iterator[list[tuple[str, str | None]]]
-    if are_tables(files):
+    if are_tables(files, columns):
         learned = (opened.config.data.columns or [])[:-1]  # without the labels
         asked = windows(read_texts(list(map(str, files)), names_in(columns) or [], learned, bad))
-    elif columns:
-        raise UserError(f"--columns {columns}: is for tables (.tsv, .csv, .jsonl, .parquet)")
     else:
         asked = ([(one, None) for one in window] for window in windows_of(files, said))
     with output(out, files) as file:

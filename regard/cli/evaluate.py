@@ -71,9 +71,11 @@ def evaluate(
     opened = Run.load(run, device, "int8" if int8 else "float32")
     predictor, translates = opened.predictor, opened.config.task == "translate"
     writing = {"--beam": beam, "--length-penalty": length_penalty, "--ask": ask}
+    reading = {"--out": out, "--columns": columns, "--max-bad-share": max_bad_share}
     for able, whose, options in (
         (translates, "translators", {"--tokenize": tokenize, "--lowercase": lowercase, "--by-length": by_length}),
         (translates or isinstance(predictor, Summarizer), "models that write", writing),
+        (translates or isinstance(predictor, Predictor), "runs that are scored on files", reading),
         (isinstance(predictor, Generator), "language models", {"--stride": stride}),
         (isinstance(predictor, ImageClassifier), "models of images", {"--worst": worst}),
     ):
@@ -96,9 +98,6 @@ def evaluate(
             score = Summarizer(translator, search).evaluate
         _score(_sets(opened, files or [], columns, max_bad_share), score, files or [], out, worst, as_json)
     else:
-        for name, value in {"--out": out, "--columns": columns, "--max-bad-share": max_bad_share}.items():
-            if value is not None:
-                raise UserError(f"{name}: is for files; a run of {opened.config.task!r} is scored on what it held out")
         _score_again(opened, files or [], as_json)
 
 
@@ -184,12 +183,9 @@ def _sets(run: Run, files: list[str], columns: str | None, max_bad_share: float 
 
 def _score_again(run: Run, files: list[str], as_json: bool) -> None:
     """The scores of a task that is scored only on text of its own (pre-training), computed once more."""
-    from regard.tasks import task_named
-
     if files:
         raise UserError(f"{files[0]}: a run of the task {run.config.task!r} is scored on the text it held out only")
-    run.held_out()  # or it says that there is nothing
-    _show(task_named(run.config.task).open(run.config, run.folder.data).test(run.model), as_json)
+    _show(run.task.test(run.model), as_json)
 
 
 def _show(scores: Mapping[str, Mapping[str, Any]], as_json: bool) -> None:

@@ -9,39 +9,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.cli.output import output
+from regard.cli.pictures import Picture
 from regard.data.files import at_home
 from regard.errors import UserError
 
 if TYPE_CHECKING:
     from regard.tasks.image_classifier import Classification, Example, ImageClassifier
 
-PICTURES = 20
-"""Images whose attention is drawn, at most."""
 WORST = 40
 """Errors on a contact sheet."""
 
 
 def classify_images(
-    classifier: ImageClassifier,
-    files: Sequence[str],
-    *,
-    out: Path | None,
-    attention: Path | None,
-    site: str | None,
-    head: int | None,
-    grid: bool,
-    as_json: bool,
+    classifier: ImageClassifier, files: Sequence[str], picture: Picture, out: Path | None, as_json: bool
 ) -> None:
     """One line for each file; a file that holds no image is named, and the others go on."""
-    from regard.explorer.figures import writable
-
     if not files:
         raise UserError("which image? Try: regard classify RUN picture.jpg --attention picture-attention.png")
     unreadable, images = 0, _images(files)
     if not images:
         raise UserError(f"{files[0]}: there is no file in it")
-    if attention is not None and attention.suffix != ".json":
-        writable(attention)
     with output(out, images) as file:
         for number, found in enumerate(classifier.classify(images), start=1):
             if isinstance(found, UserError):
@@ -50,13 +37,9 @@ def classify_images(
                 continue
             plain = f"{found.label}\t{found.probability:.3f}\t{found.source}"
             print(json.dumps(found.row, ensure_ascii=False) if as_json else plain, file=file, flush=True)
-            if attention is not None and number == PICTURES + 1:
-                print(f"attention: drawn for the first {PICTURES} images only", file=sys.stderr)
-            if attention is not None and number <= PICTURES:
-                single = len(files) == 1 and not Path(files[0]).is_dir()
-                path = attention if single else attention.with_name(f"{attention.stem}-{number}{attention.suffix}")
-                _draw(found, path, site, head, grid)
-    if unreadable and unreadable == number:
+            if picture.wanted(number):
+                _draw(found, picture.place(number), picture)
+    if unreadable == len(images):
         raise UserError(f"{files[0]}: no image could be read")
 
 
@@ -88,13 +71,13 @@ def _images(files: Sequence[str]) -> list[Path]:
     return found
 
 
-def _draw(found: Classification, path: Path, site: str | None, head: int | None, grid: bool) -> None:
+def _draw(found: Classification, path: Path, wish: Picture) -> None:
     from regard.explorer.pictures import draw_gaze
 
     if path.suffix == ".json":
-        chosen = found.attention.select(site or "*", None if head is None else [head])
+        chosen = found.attention.select(wish.site or "*", None if wish.head is None else [wish.head])
         path.write_text(chosen.to_json(), encoding="utf8")
     else:
         title = f"{Path(found.source).name}: {found.label} ({found.probability:.0%})"
-        draw_gaze(found.pixels, found.attention, path, title=title, site=site, head=head, every=grid)
+        draw_gaze(found.pixels, found.attention, path, title=title, site=wish.site, head=wish.head, every=wish.grid)
     print(f"attention: {path}", file=sys.stderr)

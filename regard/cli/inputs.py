@@ -88,11 +88,14 @@ def windows(items: Iterable[T], size: int = WINDOW) -> Iterator[list[T]]:
         yield window
 
 
-def are_tables(files: list[Path]) -> bool:
-    """Whether files have columns (.tsv, .csv, .json, .jsonl, .parquet, text with tabs), and not a text a line."""
+def are_tables(files: list[Path], columns: str | None = None) -> bool:
+    """Whether files have columns (.tsv, .csv, .json, .jsonl, .parquet, text with tabs), and not a text a line; if some
+    are asked for, they must."""
     kinds = {_is_table(path): path for path in files}
     if len(kinds) == 2:
         raise UserError(f"{kinds[True]} is a table and {kinds[False]} plain text; give files of one kind at a time")
+    if columns and True not in kinds:
+        raise UserError(f"--columns {columns}: is for tables (.tsv, .csv, .jsonl, .parquet)")
     return True in kinds
 
 
@@ -106,9 +109,7 @@ def sources_of(
     files: list[Path], text: list[str], columns: str | None, learned: Sequence[str] | None, bad: BadLines
 ) -> Iterator[str]:
     """As `lines_of`; of tables the texts of one column, by name, or as in the table that was learned."""
-    if not are_tables(files):
-        if columns:
-            raise UserError(f"--columns {columns}: is for tables (.tsv, .csv, .jsonl, .parquet)")
+    if not are_tables(files, columns):
         return lines_of(files, text, bad)
     from regard.data.asked import read_sources
 

@@ -29,14 +29,10 @@ class Picture:
 
     def __post_init__(self) -> None:
         """What cannot be drawn is said before the work."""
-        if self.path is None:
-            return
-        if self.path.suffix not in (".html", ".json"):
+        if self.path is not None:
             from regard.explorer.figures import writable
 
-            writable(self.path)
-        elif not self.path.parent.is_dir():
-            raise UserError(f"{self.path}: there is no folder {str(self.path.parent)!r}; make it first")
+            writable(self.path, (".html", ".json"))
 
     def wanted(self, number: int) -> bool:
         """Whether to draw the input of this number, from 1 on."""
@@ -44,10 +40,14 @@ class Picture:
             print(f"attention: drawn for the first {PICTURES} inputs only", file=sys.stderr)
         return self.path is not None and number <= PICTURES
 
+    def place(self, number: int) -> Path:
+        """The file for the input of this number."""
+        assert self.path is not None, "only what is wanted is drawn"
+        return self.path if self.single else self.path.with_name(f"{self.path.stem}-{number}{self.path.suffix}")
+
     def draw(self, record: AttentionRecord, number: int, **about: Any) -> None:
         """`about` is what else a page says: text, output, score."""
-        assert self.path is not None, "only what is wanted is drawn"
-        path = self.path if self.single else self.path.with_name(f"{self.path.stem}-{number}{self.path.suffix}")
+        path = self.place(number)
         if not record.sites:
             raise UserError("--attention: this model has no attention to draw (try --model rnn-attention in training)")
         heads = None if self.head is None else [self.head]

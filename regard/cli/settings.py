@@ -55,13 +55,12 @@ def settings(
 
     from regard.training.start import usual_settings
 
-    config, _ = usual_settings(task, model)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("--set", no_wrap=True)
     table.add_column("value", overflow="fold", max_width=18)
     table.add_column("what it means")
     section = ""
-    for name, value, meaning in explained(config):
+    for name, value, meaning in explained(usual_settings(task, model)):
         if section not in ("", name.partition(".")[0]):
             table.add_section()
         section = name.partition(".")[0]

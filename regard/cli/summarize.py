@@ -50,9 +50,9 @@ def summarize(
     search = opened.config.decode.wishing(wishes)
     said = given(text)
     files = files_of(said)
-    bad, tables = BadLines(), are_tables(files)
+    bad, tables = BadLines(), are_tables(files, columns)
     texts = ("\n".join(lines_of([file], [])) for file in files) if files and not lines else lines_of(files, said)
-    if tables or columns:
+    if tables:
         texts = sources_of(files, said, columns, opened.config.data.columns, bad)
     if not said and not lines and not sys.stdin.isatty():
         texts = iter(["\n".join(texts)])  # as a file would be: one text

@@ -57,7 +57,7 @@ class Framing:
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> Framing:
         """From what `facts` gives, among others."""
-        own = {name.name: facts[name.name] for name in fields(cls) if name.name in facts}
+        own = {field.name: facts[field.name] for field in fields(cls) if field.name in facts}
         return cls(**{**own, "mean": tuple(facts["mean"]), "deviation": tuple(facts["deviation"])})
 
     def facts(self) -> dict[str, Any]:

@@ -290,10 +290,11 @@ def _caption(site: str, head: int | None, heads: int) -> str:
     return " · ".join(parts)
 
 
-def writable(path: Path | str) -> Path:
-    path = Path(path)
-    if path.suffix.lower() not in FORMATS:
-        raise UserError(f"{path}: cannot draw {path.suffix or 'a file without extension'!r}; use {', '.join(FORMATS)}")
+def writable(path: Path | str, also: Sequence[str] = ()) -> Path:
+    """The path, if a picture can be written there, or something that has one of the endings `also`."""
+    path, able = Path(path), [*FORMATS, *also]
+    if path.suffix.lower() not in able:
+        raise UserError(f"{path}: cannot draw {path.suffix or 'a file without extension'!r}; use {', '.join(able)}")
     if not path.parent.is_dir():
         raise UserError(f"{path}: there is no folder {str(path.parent)!r}; make it first, or choose another")
     return path

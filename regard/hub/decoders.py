@@ -93,9 +93,8 @@ def _said(folder: Folder) -> dict[str, Any]:
 def _sampling(folder: Folder) -> dict[str, Any]:
     """How its texts are meant to be drawn, as far as that is said and it is something to us."""
     said = _said(folder)
-    found = {name: said[name] for name in ("temperature", "top_k", "top_p", "min_p", "typical_p") if said.get(name)}
-    penalty = {"repetition_penalty": said["repetition_penalty"]} if said.get("repetition_penalty") else {}
-    return {**(found if said.get("do_sample") else {}), **penalty}
+    drawing = ("temperature", "top_k", "top_p", "min_p", "typical_p") if said.get("do_sample") else ()
+    return {name: said[name] for name in (*drawing, "repetition_penalty") if said.get(name)}
 
 
 def _ends(folder: Folder, text: Tokenizer) -> list[int]:

@@ -64,7 +64,6 @@ def settle(
         case [str(name)] | str(name) if name in CORPORA:
             layers.insert(2, (f"corpus {name}", CORPORA[name].settings))
     config, origins = settings_of(layers)
-    _check_promise(config)
     if not config.data.train:
         raise UserError(f"data.train: no file given (try: regard train {task} FILE --out runs/mine)")
     _check_layers(config)
@@ -72,15 +71,15 @@ def settle(
     return config, origins
 
 
-def usual_settings(task: str, model: str | None) -> tuple[Config, dict[str, str]]:
-    """What a run has if nothing else is asked for, and where each value comes from."""
-    config, origins = settings_of([("command", {"task": task}), *_usual_layers(task, model, {})])
-    _check_promise(config)
-    return config, origins
+def usual_settings(task: str, model: str | None) -> Config:
+    """What a run has if nothing else is asked for."""
+    return settings_of([("command", {"task": task}), *_usual_layers(task, model, {})])[0]
 
 
 def _usual_layers(task: str, model: str | None, chosen: Values) -> list[tuple[str, Values]]:
-    return [(f"task {task}", task_named(task).defaults), _model_layer(task, model, chosen)]
+    origin, layer = _model_layer(task, model, chosen)
+    _check_promise(task, str(dict(flatten(layer))["model.kind"]))
+    return [(f"task {task}", task_named(task).defaults), (origin, layer)]
 
 
 def _model_layer(task: str, model: str | None, chosen: Values) -> tuple[str, Values]:
@@ -99,11 +98,10 @@ def _model_layer(task: str, model: str | None, chosen: Values) -> tuple[str, Val
     return f"from {start}", {"model": saved.config.model.model_dump(), "options": options, **text}
 
 
-def _check_promise(config: Config) -> None:
-    promise = task_named(config.task).promise
-    able = [kind for kind, family in MODELS.items() if issubclass(family.model, promise)]
-    if config.model.kind not in able:
-        raise UserError(f"model = {config.model.kind!r}: cannot {config.task}; these can: {', '.join(able)}")
+def _check_promise(task: str, model: str) -> None:
+    able = [kind for kind, family in MODELS.items() if issubclass(family.model, task_named(task).promise)]
+    if model not in able:
+        raise UserError(f"model = {model!r}: cannot {task}; these can: {', '.join(able)}")
 
 
 def _check_layers(config: Config) -> None:
@@ -148,8 +146,7 @@ def train(
             folder.clear()
             folder.create()
             write_text(folder.config, dump(config, origins))
-            with building(folder.data) as place:
-                prepared.keep(place)
+            _keep(prepared, folder)
         ranks.wait()
         begun = True
         return _run(config, folder, ranks, display, further=False)
@@ -192,8 +189,7 @@ def resume(out: Path, *, settings: Values | None = None, display: Display | None
             folder.create()
             folder.hold()
             if not folder.data.is_dir():  # it was killed before the data was kept
-                with building(folder.data) as place:
-                    _prepare(task_named(config.task), config, display).keep(place)
+                _keep(_prepare(task_named(config.task), config, display), folder)
             if changes:
                 origins |= {key: origin for key, origin in changed.items() if origin}
                 write_text(folder.config, dump(config, origins))
@@ -250,6 +246,12 @@ def _prepare(kind: type[Task], config: Config, display: Display) -> Task:
             )
     display.note(f"Reading {', '.join(config.data.train)}")
     return kind.prepare(config, cache_folder(), display)
+
+
+def _keep(prepared: Task, folder: RunFolder) -> None:
+    """The data into the run, whole or not at all."""
+    with building(folder.data) as place:
+        prepared.keep(place)
 
 
 def _run(config: Config, folder: RunFolder, ranks: Ranks, display: Display, *, further: bool) -> RunFolder:
