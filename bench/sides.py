@@ -129,7 +129,7 @@ def regard_decode(folder: Path, weights: str) -> Work:
     keep_freed_memory()
     model = Transformer(transformer(DECODE), DECODE_VOCABULARY)
     load_weights(model, load_tensors(folder / "decode.safetensors")[0], folder)
-    model = pack(model, weights)  # type: ignore[arg-type]
+    model = pack(model, weights, keep=False)  # type: ignore[arg-type]
 
     def decode(rows: int, beam: int) -> list[list[int]]:
         options = SearchConfig(method="beam" if beam > 1 else "greedy", beam=beam, min_length=TOKENS)

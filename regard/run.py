@@ -56,7 +56,7 @@ class Run:
     """
 
     def __init__(self, saved: Saved, model: nn.Module) -> None:
-        self.saved, self.model = replace(saved, weights={}, spare={}), model  # the model has them, in its own layout
+        self.saved, self.model = saved, model
         self.folder, self.config = RunFolder(saved.path), saved.config
         self.predictor = task_named(saved.config.task).predictor(saved, model)
 
@@ -67,9 +67,10 @@ class Run:
         for note in saved.notes:
             _LOG.warning(note)
         model = trained_model(saved)
+        saved = replace(saved, weights={}, spare={})  # the model has them, in its own layout
         keep_freed_memory()
         model = model.eval().to(pick_device(device))
-        return cls(saved, pack(model, weights))
+        return cls(saved, pack(model, weights, keep=False))
 
     def __repr__(self) -> str:
         return f"Run({str(self.folder.path)!r}, task={self.config.task!r}, model={self.config.model.kind!r})"

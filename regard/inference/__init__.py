@@ -7,7 +7,6 @@ model's own `forward`, `start` and `step`: what a model computes is written in i
 from __future__ import annotations
 
 import copy
-from functools import partial
 from typing import Literal, TypeVar, cast, get_args
 
 import torch
@@ -17,7 +16,7 @@ from regard.errors import UserError, nearest
 from regard.inference.attention import MakeLinear, PackedAttention, PackedSelfAttention
 from regard.inference.kernels import fits
 from regard.inference.layer import packed_layer
-from regard.inference.linear import Int8Linear, PackedLinear
+from regard.inference.linear import Int8Linear, PackedLinear, SharedLinear
 from regard.inference.residual import PackedResidual
 from regard.nn.attention import Dot, Score
 from regard.nn.layers import FeedForward, MultiHeadAttention, Residual, SelfAttention
@@ -30,10 +29,11 @@ LARGE = 2**23
 loading them takes half a second."""
 
 
-def pack(model: Model, weights: Weights = "float32") -> Model:
+def pack(model: Model, weights: Weights = "float32", *, keep: bool = True) -> Model:
     """A twin of `model` for inference; off the CPU, the model itself.
 
-    The twin shares the model's weights; in 8 bits, it holds its own.
+    A small model's twin shares its weights; that of a large one, or in 8 bits, holds its own. Who does not `keep` the
+    model never has both in memory: it loses each weight as soon as that is packed, and is of no more use.
     """
     model.eval()
     if weights not in get_args(Weights):
@@ -44,33 +44,46 @@ def pack(model: Model, weights: Weights = "float32") -> Model:
         return model
     if weights == "int8" and not Int8Linear.available():
         raise UserError("int8 needs PyTorch's FBGEMM kernels, which this build of PyTorch does not have")
-    held = [weight.detach() for weight in model.parameters()]
-    quick = sum(weight.numel() for weight in held) >= LARGE and all(map(fits, held))
-    linear = Int8Linear if weights == "int8" else partial(PackedLinear, quick=quick)
+    large = sum(weight.numel() for weight in model.parameters()) >= LARGE
+    quick = large and all(fits(weight.detach()) for weight in model.parameters())
     with torch.no_grad():
-        return cast(Model, _twin(model, linear, quick, {}))
+        return cast(Model, _Packing(weights, quick, keep).twin(model))
 
 
-def _twin(module: nn.Module, linear: MakeLinear, quick: bool, done: dict[nn.Module, nn.Module]) -> nn.Module:
-    """The fast form of a module; one that occurs twice in a model is made once."""
-    if module not in done:
+class _Packing:
+    """What linear maps become, and what is done already: a module that occurs twice in a model is packed once."""
+
+    def __init__(self, weights: Weights, quick: bool, keep: bool) -> None:
+        self.quick, self.keep, self.done = quick, keep, dict[nn.Module, nn.Module]()
+        self.linear: MakeLinear = Int8Linear if weights == "int8" else PackedLinear if quick else SharedLinear
+
+    def twin(self, module: nn.Module) -> nn.Module:
+        """The fast form of a module."""
+        if module not in self.done:
+            self.done[module] = self._packed(module)
+        return self.done[module]
+
+    def _packed(self, module: nn.Module) -> nn.Module:
         if isinstance(module, Score) or (isinstance(module, MultiHeadAttention) and not isinstance(module.score, Dot)):
-            done[module] = module
-        elif isinstance(module, MultiHeadAttention):
+            return module
+        if isinstance(module, MultiHeadAttention):
             packed = PackedSelfAttention if isinstance(module, SelfAttention) else PackedAttention
-            done[module] = packed(module, linear, quick)
-        elif isinstance(module, FeedForward):
+            return self._instead(packed(module, self.linear, self.quick), module, module.output)
+        if isinstance(module, FeedForward):
             inner, output = module.inner, module.output
-            activated = linear(inner.weight, inner.bias, module.activation)
-            done[module] = nn.Sequential(activated, linear(output.weight, output.bias))
-        elif isinstance(module, Residual) and isinstance(module.norm, nn.LayerNorm) and quick:
-            done[module] = PackedResidual(module, module.norm)
-        elif type(module) is nn.Linear:
-            done[module] = linear(module.weight, module.bias)
-        else:
-            done[module] = twin = copy.copy(module)
-            children = module._modules.items()
-            twin._modules = {name: child and _twin(child, linear, quick, done) for name, child in children}
-            if quick and linear is not Int8Linear:
-                done[module] = packed_layer(module, twin._modules) or twin
-    return done[module]
+            activated = self.linear(inner.weight, inner.bias, module.activation)
+            return self._instead(nn.Sequential(activated, self.linear(output.weight, output.bias)), inner, output)
+        if isinstance(module, Residual) and isinstance(module.norm, nn.LayerNorm) and self.quick:
+            return PackedResidual(module, module.norm)
+        if type(module) is nn.Linear:
+            return self._instead(self.linear(module.weight, module.bias), module)
+        twin = copy.copy(module)
+        twin._modules = {name: child and self.twin(child) for name, child in module._modules.items()}
+        layer = packed_layer(module, twin._modules) if self.linear is PackedLinear else None
+        return layer or twin
+
+    def _instead(self, packed: nn.Module, *plain: nn.Module) -> nn.Module:
+        """What is packed, in place of plain modules, which lose their weights if they are not kept."""
+        for module in () if self.keep else plain:
+            module._parameters = dict.fromkeys(module._parameters)
+        return packed

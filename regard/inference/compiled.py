@@ -1,9 +1,10 @@
 """The kernels of `regard.inference.kernels`, compiled by Numba. Each sees one array of numbers, addresses among them,
 and does one thread's part.
 
-A product of few rows reads every weight for a handful of operations, so what counts is how fast memory arrives.
-Libraries read a matrix row after row; here every thread reads three rows at the same time that lie far apart, which the
-memory answers 1.5 times as fast.
+Weights are read in panels: as many outputs as a register has numbers stand together, (P, M, LANES), so that one number
+of a row is multiplied by a whole register of weights. A product of few rows reads every weight for a handful of
+operations, and what counts is how fast memory arrives: every thread reads three panels at the same time that lie far
+apart, which the memory answers 1.5 times as fast as one after the other.
 
 All of them stand in one file, because what Numba keeps on disk is made anew only when that file changes.
 """
@@ -11,19 +12,23 @@ All of them stand in one file, because what Numba keeps on disk is made anew onl
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import llvmlite.binding
 import numba
 import numpy as np
+from llvmlite import ir
 from numba import carray, types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 SUMS = {"reassoc", "contract", "nsz"}
 """A sum may be formed in any order, and a product be added in one operation; infinities stay what they are."""
 
-BLOCK, DEPTH = 32, 1024
-"""Outputs of each third that four rows are multiplied into before the next four, and how much of a long row at a time:
-the four stay in the nearest cache, the weights in the second."""
+LANES = 16 if llvmlite.binding.get_host_cpu_features().get("avx512f") else 8
+ROWS = 8 if LANES == 16 else 4
+"""Numbers in a register, and rows that are multiplied at once: with three panels of weights, their sums just fit."""
 
 ZERO, LOWEST = np.float32(0), np.float32(-87)
 NOTHING = np.float32(1e-30)
@@ -60,71 +65,74 @@ def _memory(kind: Any) -> Any:
 _floats, _bytes, _doubles = _memory(types.float32), _memory(types.uint8), _memory(types.float64)
 
 
-@numba.njit(fastmath=SUMS)
-def _outputs(x: Any, w: Any, b: Any, y: Any, first: int, last: int) -> None:
-    """Outputs `first` to `last` of every row, three at a time that are a third of them apart, four rows at a time."""
-    rows, width = x.shape
-    third = (last - first) // 3
-    depth = np.uint64(DEPTH if rows > 8 else width)  # no sign: what cannot count from the end is done for many at once
-    for block in range(first, first + third, BLOCK):
-        end = min(block + BLOCK, first + third)
-        for begin in range(np.uint64(0), np.uint64(width), depth):
-            stop = min(begin + depth, np.uint64(width))
-            for n in range(0, rows if rows > 3 else 0, 4):
-                r = min(n, rows - 4)  # of the last four some may have been met before: that is faster than one by one
-                for i in range(block, end):
-                    j, k = i + third, i + 2 * third
-                    i0 = i1 = i2 = i3 = j0 = j1 = j2 = j3 = k0 = k1 = k2 = k3 = ZERO
-                    for m in range(begin, stop):  # one row after the other, so that all twelve sums stay in registers
-                        wi, wj, wk = w[i, m], w[j, m], w[k, m]
-                        v = x[r, m]
-                        i0 += wi * v
-                        j0 += wj * v
-                        k0 += wk * v
-                        v = x[r + 1, m]
-                        i1 += wi * v
-                        j1 += wj * v
-                        k1 += wk * v
-                        v = x[r + 2, m]
-                        i2 += wi * v
-                        j2 += wj * v
-                        k2 += wk * v
-                        v = x[r + 3, m]
-                        i3 += wi * v
-                        j3 += wj * v
-                        k3 += wk * v
-                    _add(y, r, i, i0, i1, i2, i3, b[i], begin == 0, n)
-                    _add(y, r, j, j0, j1, j2, j3, b[j], begin == 0, n)
-                    _add(y, r, k, k0, k1, k2, k3, b[k], begin == 0, n)
-        for r in range(0 if rows > 3 else rows):
-            for i in range(block, end):
-                j, k = i + third, i + 2 * third
-                i0 = j0 = k0 = ZERO
-                for m in range(width):
-                    v = x[r, m]
-                    i0 += w[i, m] * v
-                    j0 += w[j, m] * v
-                    k0 += w[k, m] * v
-                y[r, i], y[r, j], y[r, k] = i0 + b[i], j0 + b[j], k0 + b[k]
-    for i in range(first + 3 * third, last):
-        for r in range(rows):
-            i0 = ZERO
-            for m in range(width):
-                i0 += w[i, m] * x[r, m]
-            y[r, i] = i0 + b[i]
+def _tile(rows: int, panels: int) -> Any:
+    """A function that multiplies so many rows by so many panels, whose sums all stay in registers.
+
+    It is told, in bytes, where the rows begin and how far they are apart; the same of the panels; how many numbers are
+    summed up; where the biases begin; where the outputs do, how far their rows are apart, and those of two panels.
+    """
+    vector, pairs = ir.VectorType(ir.FloatType(), LANES), [(r, p) for r in range(rows) for p in range(panels)]
+
+    @intrinsic
+    def tile(
+        _typing: Any, x: Any, x_row: Any, w: Any, w_panel: Any, depth: Any, b: Any, y: Any, y_row: Any, y_panel: Any
+    ) -> Any:
+        def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            x, x_row, w, w_panel, depth, b, y, y_row, y_panel = values
+            integer, at = ir.IntType(64), partial(_place, builder)
+            fused = cgutils.get_or_insert_function(
+                builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fma.v{LANES}f32"
+            )
+            biases = [builder.load(at(vector, b, (y_panel, integer(p))), align=4) for p in range(panels)]
+            sums = {(r, p): cgutils.alloca_once_value(builder, biases[p]) for r, p in pairs}
+            with cgutils.for_range(builder, depth) as loop:
+                m = loop.index
+                along = (m, integer(4 * LANES))
+                weights = [builder.load(at(vector, w, along, (w_panel, integer(p))), align=4) for p in range(panels)]
+                for r in range(rows):
+                    one = builder.load(at(ir.FloatType(), x, (m, integer(4)), (x_row, integer(r))), align=4)
+                    alike = builder.insert_element(ir.Constant(vector, ir.Undefined), one, ir.IntType(32)(0))
+                    first = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+                    alike = builder.shuffle_vector(alike, alike, first)
+                    for p in range(panels):
+                        added = builder.call(fused, [weights[p], alike, builder.load(sums[r, p])])
+                        builder.store(added, sums[r, p])
+            for r, p in pairs:
+                place = at(vector, y, (y_row, integer(r)), (y_panel, integer(p)))
+                builder.store(builder.load(sums[r, p]), place, align=4)
+            return context.get_dummy_value()
+
+        return types.void(*[types.int64] * 9), build
+
+    return tile
+
+
+def _place(builder: Any, kind: Any, first: Any, *moves: tuple[Any, Any]) -> Any:
+    """An address and how often how many bytes further, as that of a number of a kind."""
+    for bytes_, times in moves:
+        first = builder.add(first, builder.mul(bytes_, times))
+    return builder.inttoptr(first, kind.as_pointer())
+
+
+_many, _four, _one, _edge = _tile(ROWS, 3), _tile(4, 3), _tile(1, 3), _tile(1, 1)
 
 
 @numba.njit
-def _add(y: Any, r: int, i: int, s0: Any, s1: Any, s2: Any, s3: Any, bias: Any, begins: bool, new: int) -> None:
-    """Output i of four rows: the sums of the first part of each with the bias, or those of a further part, which rows
-    before `new` have already."""
-    if begins:
-        y[r, i], y[r + 1, i], y[r + 2, i], y[r + 3, i] = s0 + bias, s1 + bias, s2 + bias, s3 + bias
+def _three(x: int, w: int, b: int, y: int, rows: int, outputs: int, width: int, panel: int, apart: int) -> None:
+    """The outputs of three panels, so many apart, for all rows. The last rows of several at a time may have been met
+    before: that is faster than one by one."""
+    size, row, y_row, over = 4 * LANES * width, 4 * width, 4 * outputs, 4 * LANES * apart
+    w, b, y = w + panel * size, b + 4 * LANES * panel, y + 4 * LANES * panel
+    if rows >= ROWS:
+        for n in range(0, rows, ROWS):
+            r = min(n, rows - ROWS)
+            _many(x + r * row, row, w, apart * size, width, b, y + r * y_row, y_row, over)
+    elif rows >= 4:
+        for r in (0, rows - 4):
+            _four(x + r * row, row, w, apart * size, width, b, y + r * y_row, y_row, over)
     else:
-        y[r, i] += s0 if r >= new else ZERO
-        y[r + 1, i] += s1 if r + 1 >= new else ZERO
-        y[r + 2, i] += s2 if r + 2 >= new else ZERO
-        y[r + 3, i] += s3
+        for r in range(rows):
+            _one(x + r * row, row, w, apart * size, width, b, y + r * y_row, y_row, over)
 
 
 @intrinsic
@@ -219,11 +227,23 @@ def _gelu_tanh(x: Any) -> Any:
 
 @numba.njit
 def _product(x: int, w: int, b: int, y: int, rows: int, outputs: int, width: int, activation: int) -> None:
-    """One thread's part: an equal share of the outputs."""
-    first, last = _share(outputs)
+    """One thread's part: an equal share of the panels, three at a time that are a third of them apart."""
+    begin, end = _share((outputs + LANES - 1) // LANES)
+    whole = min(end, outputs // LANES)
+    third = (whole - begin) // 3
+    for panel in range(begin, begin + third):
+        _three(x, w, b, y, rows, outputs, width, panel, third)
+    if third and begin + 3 * third < whole:
+        _three(x, w, b, y, rows, outputs, width, whole - 3, 1)
     output = carray(_floats(y), (rows, outputs))
-    inputs, weights = carray(_floats(x), (rows, width)), carray(_floats(w), (outputs, width))
-    _outputs(inputs, weights, carray(_floats(b), (outputs,)), output, first, last)
+    room = np.empty(LANES, np.float32)
+    for panel in range(whole if third else begin, end):
+        size, first = 4 * LANES * width, LANES * panel
+        for r in range(rows):
+            _edge(x + 4 * r * width, 0, w + panel * size, 0, width, b + 4 * first, room.ctypes.data, 0, 0)
+            for i in range(first, min(first + LANES, outputs)):
+                output[r, i] = room[i - first]
+    first, last = LANES * begin, min(LANES * end, outputs)
     for r in range(rows if activation else 0):
         mine = output[r, first:last]
         if activation == 1:

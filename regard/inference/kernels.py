@@ -57,12 +57,12 @@ def fits(numbers: Tensor) -> bool:
 
 
 @cache
-def _address(kernel: str) -> int:
-    """Where the code of `compiled`'s kernel of that name is. The first use on a machine compiles it."""
+def _compiled() -> Any:
+    """`regard.inference.compiled`: the first use on a machine compiles it."""
     with said_if_slow("compiling kernels for this processor: once on a machine, some ten seconds", after=3.0):
         from regard.inference import compiled
 
-    return int(getattr(compiled, kernel).address)
+    return compiled
 
 
 @contextmanager
@@ -81,13 +81,27 @@ def run(kernel: str, work: int, given: Sequence[float]) -> None:
     """The kernel on every thread. Numbers travel as float64, which holds addresses exactly."""
     threads = min(torch.get_num_threads(), 1 + work // ALONE)
     numbers = array("d", given)
-    pool()(_address(kernel), numbers.buffer_info()[0], threads, 0)
+    pool()(getattr(_compiled(), kernel).address, numbers.buffer_info()[0], threads, 0)
 
 
-def product(inputs: Tensor, weight: Tensor, bias: Tensor, activation: int = 0) -> Tensor:
-    """activation(x W' + b), by its code, for rows of float32: (..., M) and (N, M) -> (..., N)."""
+def panels(rows: Tensor) -> Tensor:
+    """Weights (N, M), or biases (N), as `product` reads them: the rows of as many outputs as a register has numbers
+    stand together, (P, M, lanes); what is missing in the last panel is zero."""
+    lanes = _compiled().LANES
+    missing = -len(rows) % lanes
+    filled = torch.cat([rows, rows.new_zeros(missing, *rows.shape[1:])]) if missing else rows
+    return filled.view(-1, lanes, *rows.shape[1:]).movedim(1, -1).contiguous()
+
+
+def from_panels(packed: Tensor, outputs: int) -> Tensor:
+    """The inverse of `panels`."""
+    return packed.movedim(-1, 1).flatten(0, 1)[:outputs]
+
+
+def product(inputs: Tensor, weight: Tensor, bias: Tensor, outputs: int, activation: int = 0) -> Tensor:
+    """activation(x W' + b), by its code, for rows of float32: (..., M) and `panels` of (N, M) and (N) -> (..., N)."""
     inputs = inputs.contiguous()
-    outputs, width = weight.shape
+    width = inputs.shape[-1]
     output = inputs.new_empty(*inputs.shape[:-1], outputs)
     where = (inputs.data_ptr(), weight.data_ptr(), bias.data_ptr(), output.data_ptr())
     run("product", inputs.numel() * outputs, (*where, inputs.numel() // width, outputs, width, activation))

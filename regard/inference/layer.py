@@ -11,9 +11,9 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from regard.inference.attention import Cache, terms
+from regard.inference.attention import Cache, PackedAttention, PackedSelfAttention, terms
 from regard.inference.kernels import CODES, about_attention, about_token, fits, run, seen
-from regard.inference.linear import MOST
+from regard.inference.linear import PackedLinear
 from regard.models.gpt import Block
 from regard.models.transformer import DecoderLayer
 from regard.nn.attention import Dot
@@ -30,21 +30,30 @@ class Table:
     their sublayers.
     """
 
-    def __init__(self, layer: DecoderLayer | Block) -> None:
+    def __init__(self, layer: DecoderLayer | Block, parts: dict[str, nn.Module | None]) -> None:
         attention, wide, first = layer.attention, layer.feed_forward, layer.around_attention
         assert isinstance(wide, FeedForward), f"a gated feed-forward is not packed: {wide}"
         assert isinstance(attention.score, Dot), f"scores other than dot products are not packed: {attention.score}"
-        linear = [(attention.weight, attention.bias), _of(attention.output), _of(wide.inner), _of(wide.output)]
-        if isinstance(layer, DecoderLayer):
-            queries, bias = layer.cross.weight[: layer.cross.joined], layer.cross.bias
-            linear += [(queries, None if bias is None else bias[: layer.cross.joined]), _of(layer.cross.output)]
-        norms = [_of(one.norm) for one in _around(layer)]
-        self.held = [_beside(*pair) for pair in (*linear, *norms)]  # for as long as their addresses are in use
+        packed, inner, cross = parts["attention"], parts["feed_forward"], parts.get("cross")
+        assert isinstance(packed, PackedSelfAttention), f"a packed self-attention, not {packed}"
+        assert isinstance(inner, nn.Sequential), f"a packed feed-forward, not {inner}"
+        linear: list[nn.Module] = [packed.projection, packed.output, *inner]
+        if isinstance(cross, PackedAttention):
+            linear += [cross.query_projection, cross.output]
+        self.held = [_panels(one) for one in linear]  # for as long as their addresses are in use
+        self.held += [_beside(*_of(one.norm)) for one in _around(layer)]
         self.work = sum(weight.numel() for weight, _ in self.held)
         self.joined, self.width, self.inner = attention.joined, wide.inner.in_features, wide.inner.out_features
         size = attention.joined // attention.heads
-        self.heads, cross = attention.heads, len(linear) > 4
-        sizes = [self.width, self.joined, self.inner, CODES[wide.activation], first.placement == "pre", cross]
+        self.heads = attention.heads
+        sizes = [
+            self.width,
+            self.joined,
+            self.inner,
+            CODES[wide.activation],
+            first.placement == "pre",
+            cross is not None,
+        ]
         places = [[tensor.data_ptr() for tensor in pair] for pair in self.held]
         places[4:4] = [] if cross else [[0, 0]] * 2
         places += [[0, 0]] * (10 - len(places))
@@ -84,7 +93,7 @@ class PackedDecoderLayer(DecoderLayer):
 
     def __init__(self, plain: DecoderLayer, parts: dict[str, nn.Module | None]) -> None:
         nn.Module.__init__(self)
-        self._modules, self.parts, self.table = parts, tuple(parts.values()), Table(plain)
+        self._modules, self.parts, self.table = parts, tuple(parts.values()), Table(plain, parts)
 
     def forward(
         self,
@@ -107,7 +116,7 @@ class PackedBlock(Block):
 
     def __init__(self, plain: Block, parts: dict[str, nn.Module | None]) -> None:
         nn.Module.__init__(self)
-        self._modules, self.parts, self.table = parts, tuple(parts.values()), Table(plain)
+        self._modules, self.parts, self.table = parts, tuple(parts.values()), Table(plain, parts)
 
     def forward(
         self, x: Tensor, mask: Tensor | None, past: KeyValue | None, record: Recording | None, site: str
@@ -122,7 +131,7 @@ def _quick(
 ) -> bool:
     """Whether the kernel may be used: for numbers it knows, where no part was exchanged since it was packed."""
     rows, tokens, _ = x.shape
-    alone = record is None and tokens == 1 and 0 < rows <= MOST
+    alone = record is None and tokens == 1 and rows > 0
     return alone and fits(x) and fits(past.pairs) and tuple(layer._modules.values()) == parts
 
 
@@ -150,6 +159,11 @@ def _around(layer: DecoderLayer | Block) -> list[Residual]:
 def _of(module: nn.Linear | nn.LayerNorm | nn.RMSNorm) -> tuple[Tensor, Tensor | None]:
     assert not isinstance(module, nn.RMSNorm), "other norms are not packed"
     return module.weight, module.bias
+
+
+def _panels(linear: nn.Module) -> tuple[Tensor, Tensor]:
+    assert isinstance(linear, PackedLinear), f"a linear map in panels, not {linear}"
+    return linear.panels, linear.biases
 
 
 def _beside(weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:

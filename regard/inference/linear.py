@@ -9,37 +9,48 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.inference.kernels import CODES, fits, product
+from regard.inference.kernels import CODES, fits, from_panels, panels, product
 
-MOST = 1024 if torch.backends.cpu.get_cpu_capability() == "AVX512" else 256
-"""With more rows than this PyTorch has the faster product. (With AVX-512 ours is as fast up to there, and adds and
-activates in the same pass.)"""
+Activate = Callable[[Tensor], Tensor]
+
+
+class SharedLinear(nn.Module):
+    """activation(x W' + b) by PyTorch, with the plain model's own weights."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None, activation: Activate | None = None) -> None:
+        super().__init__()
+        self.weight, self.bias = weight.detach(), None if bias is None else bias.detach()
+        self.activation = activation
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        output = F.linear(inputs, self.weight, self.bias)
+        return output if self.activation is None else self.activation(output)
 
 
 class PackedLinear(nn.Module):
-    """activation(x W' + b) in float32: up to `MOST` rows by our kernel, if `quick`."""
+    """activation(x W' + b) in float32 by our kernel, which has the weights in panels."""
 
-    def __init__(
-        self,
-        weight: Tensor,
-        bias: Tensor | None,
-        activation: Callable[[Tensor], Tensor] | None = None,
-        quick: bool = False,
-    ) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None, activation: Activate | None = None) -> None:
         super().__init__()
-        self.weight, self.activation = weight.detach().contiguous(), activation
-        self.bias = weight.new_zeros(len(weight)) if bias is None else bias.detach()
-        self.code = CODES.get(activation) if quick else None
+        self.outputs, self.activation = len(weight), activation
+        self.code = CODES.get(activation, 0)
+        self.later = None if activation in CODES else activation
+        self.panels = panels(weight.detach())
+        self.biases = panels(weight.new_zeros(len(weight)) if bias is None else bias.detach())
 
     @property
-    def quick(self) -> bool:
-        return self.code is not None
+    def weight(self) -> Tensor:
+        return from_panels(self.panels, self.outputs)
+
+    @property
+    def bias(self) -> Tensor:
+        return from_panels(self.biases, self.outputs)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        if self.code is not None and inputs.numel() <= MOST * self.weight.shape[1] and fits(inputs):
-            return product(inputs, self.weight, self.bias, self.code)
-        output = F.linear(inputs, self.weight, self.bias)
-        return output if self.activation is None else self.activation(output)
+        if not fits(inputs):
+            return SharedLinear(self.weight, self.bias, self.activation).forward(inputs)
+        output = product(inputs, self.panels, self.biases, self.outputs, self.code)
+        return output if self.later is None else self.later(output)
 
 
 class Int8Linear(nn.Module):
@@ -48,9 +59,7 @@ class Int8Linear(nn.Module):
     7 bits for the inputs, because processors without VNNI add two products in 16 bits, which 8 bits could overflow.
     """
 
-    def __init__(
-        self, weight: Tensor, bias: Tensor | None, activation: Callable[[Tensor], Tensor] | None = None
-    ) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None, activation: Activate | None = None) -> None:
         super().__init__()
         self.relu = activation is F.relu
         self.activation = None if self.relu else activation

@@ -11,7 +11,7 @@ from conftest import VARIANTS, small_model
 from test_contract import close, ids
 
 from regard.inference import kernels, pack
-from regard.inference.kernels import CODES, attend, normed_sum, pool, product, said_if_slow, store
+from regard.inference.kernels import CODES, attend, normed_sum, panels, pool, product, said_if_slow, store
 from regard.inference.linear import PackedLinear
 from regard.nn.attention import attention
 from regard.nn.layers import ACTIVATIONS, Activation
@@ -36,7 +36,9 @@ def test_products(rows: int, shape: tuple[int, int], activation: Activation | No
     inputs = 3 * torch.randn(rows, 2, shape[1])[:, 0]
     after = ACTIVATIONS[activation] if activation else None
     expected = F.linear(inputs, weight, bias)
-    close(product(inputs, weight, bias, CODES[after]), after(expected) if after else expected)
+    close(
+        product(inputs, panels(weight), panels(bias), len(weight), CODES[after]), after(expected) if after else expected
+    )
 
 
 @pytest.mark.usefixtures("_threads")
@@ -98,7 +100,7 @@ def test_without_the_pool_a_packed_model_is_the_same(variant: str, monkeypatch: 
     monkeypatch.setattr("regard.inference.LARGE", 0)
     monkeypatch.setattr(kernels, "pool", lambda: None)
     packed = pack(plain)
-    assert not any(module.quick for module in packed.modules() if isinstance(module, PackedLinear))
+    assert not any(isinstance(module, PackedLinear) for module in packed.modules())
     state, other = plain.start(ids(3, 5)), packed.start(ids(3, 5))
     for place in range(3):
         expected, state = plain.step(ids(3, seed=place), state)

@@ -24,8 +24,8 @@ from torch import Tensor
 from regard.config import SearchConfig
 from regard.decoding import Limits, search
 from regard.errors import UserError
-from regard.inference import pack
-from regard.inference.linear import Int8Linear, PackedLinear
+from regard.inference import Weights, pack
+from regard.inference.linear import Int8Linear, PackedLinear, SharedLinear
 from regard.models.base import EncoderDecoder
 from regard.nn.layers import ACTIVATIONS, Activation
 
@@ -127,8 +127,8 @@ def test_linear_maps_equal_the_plain_product(rows: int, activation: Activation |
     inputs = torch.randn(rows, 1, 24)
     after = ACTIVATIONS[activation] if activation else None
     expected = after(plain(inputs)) if after else plain(inputs)
-    for quick in (False, True):
-        close(PackedLinear(plain.weight, plain.bias, after, quick)(inputs), expected)
+    for kind in (SharedLinear, PackedLinear):
+        close(kind(plain.weight, plain.bias, after)(inputs), expected)
     if not rows:
         return
     rounded: Tensor = Int8Linear(plain.weight, plain.bias, after)(inputs)
@@ -155,9 +155,9 @@ def test_int8_stays_close(variant: str) -> None:
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_linear_maps_are_packed(variant: str) -> None:
     plain = small_model(variant)
-    linear = [module for module in pack(plain).modules() if isinstance(module, PackedLinear)]
-    assert linear
-    assert all(module.quick for module in linear) == (sys.platform == "linux"), "PyTorch's threads are found"
+    kinds = {type(module) for module in pack(plain).modules()}
+    assert (PackedLinear if sys.platform == "linux" else SharedLinear) in kinds, "PyTorch's threads are found"
+    assert not {PackedLinear, SharedLinear} <= kinds
     assert Int8Linear in {type(module) for module in pack(plain, "int8").modules()}
 
 
@@ -189,3 +189,15 @@ def test_int8_away_from_the_cpu_is_refused() -> None:
     assert pack(elsewhere) is elsewhere
     with pytest.raises(UserError, match="CPU only"):
         pack(elsewhere, "int8")
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("weights", ["float32", "int8"])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_model_that_is_not_kept_gives_up_its_weights(variant: str, weights: Weights) -> None:
+    """And its twin is the same: tied weights are still there for those who share them."""
+    plain, given = small_model(variant), small_model(variant)
+    before = sum(weight.numel() for weight in given.parameters())
+    expected, found = pack(plain, weights), pack(given, weights, keep=False)
+    assert torch.equal(found.output(found(ids(3, 5), ids(3, 4))), expected.output(expected(ids(3, 5), ids(3, 4))))
+    assert sum(weight.numel() for weight in given.parameters()) < before
