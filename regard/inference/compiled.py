@@ -177,22 +177,25 @@ def _softmax(scores: Any) -> None:
 
 
 @numba.njit(fastmath=SUMS)
-def _look(query: Any, key: int, value: int, step: int, weights: Any, output: Any, scale: Any) -> None:
+def _look(query: Any, key: int, value: int, step: int, weights: Any, places: Any, output: Any, scale: Any) -> None:
     """One query: the keys and values begin at addresses and are `step` numbers apart; `weights` hold the bias, and -inf
-    where it may not look."""
-    size = len(query)
+    where it may not look: most of what beams have written, so that the places where it may are listed first."""
+    size, count = len(query), 0
     for p in range(len(weights)):
         if weights[p] > -np.inf:
-            k, score = carray(_floats(key + 4 * p * step), (size,)), ZERO
-            for d in range(size):
-                score += query[d] * k[d]
-            weights[p] += score * scale
-    _softmax(weights)
+            weights[count], places[count] = weights[p], p
+            count += 1
+    for n in range(count):
+        k, score = carray(_floats(key + 4 * places[n] * step), (size,)), ZERO
+        for d in range(size):
+            score += query[d] * k[d]
+        weights[n] += score * scale
+    _softmax(weights[:count])
     output[:] = 0
-    for p in range(len(weights)):
-        weight = weights[p]
+    for n in range(count):
+        weight = weights[n]
         if weight > NOTHING:
-            v = carray(_floats(value + 4 * p * step), (size,))
+            v = carray(_floats(value + 4 * places[n] * step), (size,))
             for d in range(size):
                 output[d] += weight * v[d]
 
@@ -270,6 +273,7 @@ def _attend(numbers: Any, scale: Any) -> None:
     y, weights, q, q_row, q_head, k, v, at_group, at_head, step = numbers[5:15]
     mask, mask_group, mask_head, mask_row, mask_key, bias, bias_group, bias_head, bias_row, bias_key = numbers[15:25]
     first, last = _share(groups * heads)
+    places = np.empty(keys, np.int64)
     for unit in range(first, last):
         g, h = unit // heads, unit % heads
         at = 4 * (g * at_group + h * at_head)
@@ -287,7 +291,7 @@ def _attend(numbers: Any, scale: Any) -> None:
                         row[p] = -np.inf
             query = carray(_floats(q + 4 * ((g * width + r) * q_row + h * q_head)), (size,))
             output = carray(_floats(y + 4 * ((g * width + r) * heads + h) * size), (size,))
-            _look(query, k + at, v + at, step, row, output, scale)
+            _look(query, k + at, v + at, step, row, places, output, scale)
 
 
 @kernel
