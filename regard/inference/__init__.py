@@ -16,7 +16,7 @@ from regard.errors import UserError, nearest
 from regard.inference.attention import MakeLinear, PackedAttention, PackedSelfAttention
 from regard.inference.kernels import fits
 from regard.inference.layer import packed_layer
-from regard.inference.linear import Int8Linear, PackedLinear, SharedLinear
+from regard.inference.linear import Int8Linear, PackedInt8Linear, PackedLinear, SharedLinear
 from regard.inference.residual import PackedResidual
 from regard.nn.attention import Dot, Score
 from regard.nn.layers import FeedForward, MultiHeadAttention, Residual, SelfAttention
@@ -55,7 +55,8 @@ class _Packing:
 
     def __init__(self, weights: Weights, quick: bool, keep: bool) -> None:
         self.quick, self.keep, self.done = quick, keep, dict[nn.Module, nn.Module]()
-        self.linear: MakeLinear = Int8Linear if weights == "int8" else PackedLinear if quick else SharedLinear
+        plain, packed = (Int8Linear, PackedInt8Linear) if weights == "int8" else (SharedLinear, PackedLinear)
+        self.linear: MakeLinear = packed if quick else plain
 
     def twin(self, module: nn.Module) -> nn.Module:
         """The fast form of a module."""
@@ -79,7 +80,7 @@ class _Packing:
             return self._instead(self.linear(module.weight, module.bias), module)
         twin = copy.copy(module)
         twin._modules = {name: child and self.twin(child) for name, child in module._modules.items()}
-        layer = packed_layer(module, twin._modules) if self.linear is PackedLinear else None
+        layer = packed_layer(module, twin._modules) if self.quick else None
         return layer or twin
 
     def _instead(self, packed: nn.Module, *plain: nn.Module) -> nn.Module:

@@ -65,44 +65,62 @@ def _memory(kind: Any) -> Any:
 _floats, _bytes, _doubles = _memory(types.float32), _memory(types.uint8), _memory(types.float64)
 
 
-def _tile(rows: int, panels: int) -> Any:
+def _tile(rows: int, panels: int, eight: bool) -> Any:
     """A function that multiplies so many rows by so many panels, whose sums all stay in registers.
 
     It is told, in bytes, where the rows begin and how far they are apart; the same of the panels; how many numbers are
-    summed up; where the biases begin; where the outputs do, how far their rows are apart, and those of two panels.
+    summed up; where the biases begin; where the outputs do, how far their rows are apart, and those of two panels. If
+    weights have `eight` bits, the outputs' scales begin `scales` bytes after their biases.
     """
     vector, pairs = ir.VectorType(ir.FloatType(), LANES), [(r, p) for r in range(rows) for p in range(panels)]
+    integer, short = ir.IntType(64), ir.IntType(32)
+    kept = ir.VectorType(ir.IntType(8), LANES) if eight else vector
 
     @intrinsic
     def tile(
-        _typing: Any, x: Any, x_row: Any, w: Any, w_panel: Any, depth: Any, b: Any, y: Any, y_row: Any, y_panel: Any
+        _typing: Any,
+        x: Any,
+        x_row: Any,
+        w: Any,
+        w_panel: Any,
+        depth: Any,
+        b: Any,
+        scales: Any,
+        y: Any,
+        y_row: Any,
+        y_panel: Any,
     ) -> Any:
         def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            x, x_row, w, w_panel, depth, b, y, y_row, y_panel = values
-            integer, at = ir.IntType(64), partial(_place, builder)
-            fused = cgutils.get_or_insert_function(
-                builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fma.v{LANES}f32"
-            )
+            x, x_row, w, w_panel, depth, b, scales, y, y_row, y_panel = values
+            at = partial(_place, builder)
+            kind = ir.FunctionType(vector, [vector] * 3)
+            fused = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fma.v{LANES}f32")
             biases = [builder.load(at(vector, b, (y_panel, integer(p))), align=4) for p in range(panels)]
-            sums = {(r, p): cgutils.alloca_once_value(builder, biases[p]) for r, p in pairs}
+            nothing = ir.Constant(vector, [0.0] * LANES)
+            sums = {(r, p): cgutils.alloca_once_value(builder, nothing if eight else biases[p]) for r, p in pairs}
             with cgutils.for_range(builder, depth) as loop:
                 m = loop.index
-                along = (m, integer(4 * LANES))
-                weights = [builder.load(at(vector, w, along, (w_panel, integer(p))), align=4) for p in range(panels)]
+                along = (m, integer(LANES if eight else 4 * LANES))
+                weights = [builder.load(at(kept, w, along, (w_panel, integer(p))), align=1) for p in range(panels)]
+                if eight:
+                    whole = [builder.sext(one, ir.VectorType(short, LANES)) for one in weights]
+                    weights = [builder.sitofp(one, vector) for one in whole]
                 for r in range(rows):
                     one = builder.load(at(ir.FloatType(), x, (m, integer(4)), (x_row, integer(r))), align=4)
-                    alike = builder.insert_element(ir.Constant(vector, ir.Undefined), one, ir.IntType(32)(0))
-                    first = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-                    alike = builder.shuffle_vector(alike, alike, first)
+                    alike = builder.insert_element(ir.Constant(vector, ir.Undefined), one, short(0))
+                    alike = builder.shuffle_vector(alike, alike, ir.Constant(ir.VectorType(short, LANES), [0] * LANES))
                     for p in range(panels):
                         added = builder.call(fused, [weights[p], alike, builder.load(sums[r, p])])
                         builder.store(added, sums[r, p])
             for r, p in pairs:
-                place = at(vector, y, (y_row, integer(r)), (y_panel, integer(p)))
-                builder.store(builder.load(sums[r, p]), place, align=4)
+                output = builder.load(sums[r, p])
+                if eight:
+                    scale = builder.load(at(vector, builder.add(b, scales), (y_panel, integer(p))), align=4)
+                    output = builder.call(fused, [output, scale, biases[p]])
+                builder.store(output, at(vector, y, (y_row, integer(r)), (y_panel, integer(p))), align=4)
             return context.get_dummy_value()
 
-        return types.void(*[types.int64] * 9), build
+        return types.void(*[types.int64] * 10), build
 
     return tile
 
@@ -114,25 +132,52 @@ def _place(builder: Any, kind: Any, first: Any, *moves: tuple[Any, Any]) -> Any:
     return builder.inttoptr(first, kind.as_pointer())
 
 
-_many, _four, _one, _edge = _tile(ROWS, 3), _tile(4, 3), _tile(1, 3), _tile(1, 1)
+def _products(eight: bool) -> Any:
+    """The function `_product` for weights of float32, or of `eight` bits."""
+    many, four, one, edge = (_tile(*shape, eight) for shape in ((ROWS, 3), (4, 3), (1, 3), (1, 1)))
+    panel_row = LANES if eight else 4 * LANES
+
+    @numba.njit
+    def three(x: int, w: int, b: int, y: int, rows: int, outputs: int, width: int, panel: int, apart: int) -> None:
+        """The outputs of three panels, so many apart, for all rows. The last rows of several at a time may have been
+        met before: that is faster than one by one."""
+        size, row, y_row, over = panel_row * width, 4 * width, 4 * outputs, 4 * LANES * apart
+        scales = 4 * LANES * ((outputs + LANES - 1) // LANES)
+        w, b, y = w + panel * size, b + 4 * LANES * panel, y + 4 * LANES * panel
+        if rows >= ROWS:
+            for n in range(0, rows, ROWS):
+                r = min(n, rows - ROWS)
+                many(x + r * row, row, w, apart * size, width, b, scales, y + r * y_row, y_row, over)
+        elif rows >= 4:
+            for n in range(0, rows, 4):
+                r = min(n, rows - 4)
+                four(x + r * row, row, w, apart * size, width, b, scales, y + r * y_row, y_row, over)
+        else:
+            for r in range(rows):
+                one(x + r * row, row, w, apart * size, width, b, scales, y + r * y_row, y_row, over)
+
+    @numba.njit
+    def product(x: int, w: int, b: int, y: int, rows: int, outputs: int, width: int) -> None:
+        panels = (outputs + LANES - 1) // LANES
+        begin, end = _share(panels)
+        whole = min(end, outputs // LANES)
+        third = (whole - begin) // 3
+        for panel in range(begin, begin + third):
+            three(x, w, b, y, rows, outputs, width, panel, third)
+        if third and begin + 3 * third < whole:
+            three(x, w, b, y, rows, outputs, width, whole - 3, 1)
+        output, room = carray(_floats(y), (rows, outputs)), np.empty(LANES, np.float32)
+        for panel in range(whole if third else begin, end):
+            at, bias, first = w + panel * panel_row * width, b + 4 * LANES * panel, LANES * panel
+            for r in range(rows):
+                edge(x + 4 * r * width, 0, at, 0, width, bias, 4 * LANES * panels, room.ctypes.data, 0, 0)
+                for i in range(first, min(first + LANES, outputs)):
+                    output[r, i] = room[i - first]
+
+    return product
 
 
-@numba.njit
-def _three(x: int, w: int, b: int, y: int, rows: int, outputs: int, width: int, panel: int, apart: int) -> None:
-    """The outputs of three panels, so many apart, for all rows. The last rows of several at a time may have been met
-    before: that is faster than one by one."""
-    size, row, y_row, over = 4 * LANES * width, 4 * width, 4 * outputs, 4 * LANES * apart
-    w, b, y = w + panel * size, b + 4 * LANES * panel, y + 4 * LANES * panel
-    if rows >= ROWS:
-        for n in range(0, rows, ROWS):
-            r = min(n, rows - ROWS)
-            _many(x + r * row, row, w, apart * size, width, b, y + r * y_row, y_row, over)
-    elif rows >= 4:
-        for r in (0, rows - 4):
-            _four(x + r * row, row, w, apart * size, width, b, y + r * y_row, y_row, over)
-    else:
-        for r in range(rows):
-            _one(x + r * row, row, w, apart * size, width, b, y + r * y_row, y_row, over)
+_product_floats, _product_eight = _products(eight=False), _products(eight=True)
 
 
 @intrinsic
@@ -229,23 +274,14 @@ def _gelu_tanh(x: Any) -> Any:
 
 
 @numba.njit
-def _product(x: int, w: int, b: int, y: int, rows: int, outputs: int, width: int, activation: int) -> None:
+def _product(x: int, w: int, b: int, y: int, rows: int, outputs: int, width: int, activation: int, eight: int) -> None:
     """One thread's part: an equal share of the panels, three at a time that are a third of them apart."""
-    begin, end = _share((outputs + LANES - 1) // LANES)
-    whole = min(end, outputs // LANES)
-    third = (whole - begin) // 3
-    for panel in range(begin, begin + third):
-        _three(x, w, b, y, rows, outputs, width, panel, third)
-    if third and begin + 3 * third < whole:
-        _three(x, w, b, y, rows, outputs, width, whole - 3, 1)
+    if eight:
+        _product_eight(x, w, b, y, rows, outputs, width)
+    else:
+        _product_floats(x, w, b, y, rows, outputs, width)
     output = carray(_floats(y), (rows, outputs))
-    room = np.empty(LANES, np.float32)
-    for panel in range(whole if third else begin, end):
-        size, first = 4 * LANES * width, LANES * panel
-        for r in range(rows):
-            _edge(x + 4 * r * width, 0, w + panel * size, 0, width, b + 4 * first, room.ctypes.data, 0, 0)
-            for i in range(first, min(first + LANES, outputs)):
-                output[r, i] = room[i - first]
+    begin, end = _share((outputs + LANES - 1) // LANES)
     first, last = LANES * begin, min(LANES * end, outputs)
     for r in range(rows if activation else 0):
         mine = output[r, first:last]
@@ -262,8 +298,8 @@ def _product(x: int, w: int, b: int, y: int, rows: int, outputs: int, width: int
 
 @kernel
 def product(given: Any) -> None:
-    x, w, b, y, rows, outputs, width, activation = carray(given, (8,)).astype(np.int64)
-    _product(x, w, b, y, rows, outputs, width, activation)
+    x, w, b, y, rows, outputs, width, activation, eight = carray(given, (9,)).astype(np.int64)
+    _product(x, w, b, y, rows, outputs, width, activation, eight)
 
 
 @numba.njit
@@ -359,9 +395,9 @@ def layer(given: Any) -> None:
     """A token's way through a decoder layer: self-attention, attention over the memory if there is one, feed-forward,
     and what stands around them. The layer's sizes and weights are in a table of their own."""
     table, rows, x, y, room = carray(given, (5,)).astype(np.int64)
-    numbers = carray(_doubles(table), (28,))
-    width, joined, inner, activation, pre, cross = numbers[:6].astype(np.int64)
-    epsilon, scale, sides = numbers[6], np.float32(numbers[7]), numbers[8:].astype(np.int64)
+    numbers = carray(_doubles(table), (29,))
+    width, joined, inner, activation, pre, cross, eight = numbers[:7].astype(np.int64)
+    epsilon, scale, sides = numbers[7], np.float32(numbers[8]), numbers[9:].astype(np.int64)
     in_w, in_b, out_w, out_b, inner_w, inner_b, back_w, back_b, q_w, q_b, read_w, read_b = sides[:12]
     norms = sides[12:]
     parts = room
@@ -374,31 +410,31 @@ def layer(given: Any) -> None:
         _connect(x, 0, 0, norms[0], norms[1], normed, rows, width, epsilon)
         _wait()
     seen = normed if pre else x
-    _product(seen, in_w, in_b, parts, rows, 3 * joined, width, 0)
+    _product(seen, in_w, in_b, parts, rows, 3 * joined, width, 0, eight)
     _wait()
     _store(carray(given, (16,))[5:].astype(np.int64))
     _wait()
     _attend(carray(given, (41,))[16:].astype(np.int64), scale)
     _wait()
-    _product(heads, out_w, out_b, added, rows, width, joined, 0)
+    _product(heads, out_w, out_b, added, rows, width, joined, 0, eight)
     _wait()
     after = 2 if pre else 0
     _connect(x, added, summed, norms[after], norms[after + 1], normed, rows, width, epsilon)
     _wait()
     x = summed if pre else normed
     if cross:
-        _product(normed, q_w, q_b, parts, rows, joined, width, 0)
+        _product(normed, q_w, q_b, parts, rows, joined, width, 0, eight)
         _wait()
         _attend(carray(given, (66,))[41:].astype(np.int64), scale)
         _wait()
-        _product(heads, read_w, read_b, added, rows, width, joined, 0)
+        _product(heads, read_w, read_b, added, rows, width, joined, 0, eight)
         _wait()
         after += 2
         _connect(x, added, summed, norms[after], norms[after + 1], normed, rows, width, epsilon)
         _wait()
-    _product(normed, inner_w, inner_b, wide, rows, inner, width, activation)
+    _product(normed, inner_w, inner_b, wide, rows, inner, width, activation, eight)
     _wait()
-    _product(wide, back_w, back_b, added, rows, width, inner, 0)
+    _product(wide, back_w, back_b, added, rows, width, inner, 0, eight)
     _wait()
     after += 2
     _connect(x, added, y, 0 if pre else norms[after], norms[after + 1], y, rows, width, epsilon)

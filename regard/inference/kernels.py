@@ -99,12 +99,16 @@ def from_panels(packed: Tensor, outputs: int) -> Tensor:
 
 
 def product(inputs: Tensor, weight: Tensor, bias: Tensor, outputs: int, activation: int = 0) -> Tensor:
-    """activation(x W' + b), by its code, for rows of float32: (..., M) and `panels` of (N, M) and (N) -> (..., N)."""
+    """activation(x W' + b), by its code, for rows of float32: (..., M) and `panels` of (N, M) and (N) -> (..., N).
+
+    Weights may have 8 bits; then the panels of their scales (N) follow those of the biases.
+    """
     inputs = inputs.contiguous()
     width = inputs.shape[-1]
     output = inputs.new_empty(*inputs.shape[:-1], outputs)
     where = (inputs.data_ptr(), weight.data_ptr(), bias.data_ptr(), output.data_ptr())
-    run("product", inputs.numel() * outputs, (*where, inputs.numel() // width, outputs, width, activation))
+    eight = weight.dtype == torch.int8
+    run("product", inputs.numel() * outputs, (*where, inputs.numel() // width, outputs, width, activation, eight))
     return output
 
 

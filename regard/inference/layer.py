@@ -5,6 +5,7 @@ One sentence reads the weights of a layer in half a millisecond; a dozen calls f
 
 from __future__ import annotations
 
+import sys
 from array import array
 from typing import cast
 
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 
 from regard.inference.attention import Cache, PackedAttention, PackedSelfAttention, terms
 from regard.inference.kernels import CODES, about_attention, about_token, fits, run, seen
-from regard.inference.linear import PackedLinear
+from regard.inference.linear import FEW, PackedInt8Linear, PackedLinear
 from regard.models.gpt import Block
 from regard.models.transformer import DecoderLayer
 from regard.nn.attention import Dot
@@ -46,14 +47,10 @@ class Table:
         self.joined, self.width, self.inner = attention.joined, wide.inner.in_features, wide.inner.out_features
         size = attention.joined // attention.heads
         self.heads = attention.heads
-        sizes = [
-            self.width,
-            self.joined,
-            self.inner,
-            CODES[wide.activation],
-            first.placement == "pre",
-            cross is not None,
-        ]
+        eight = self.held[0][0].dtype == torch.int8
+        self.most = FEW if eight else sys.maxsize
+        sizes = [self.width, self.joined, self.inner, CODES[wide.activation]]
+        sizes += [first.placement == "pre", cross is not None, eight]
         places = [[tensor.data_ptr() for tensor in pair] for pair in self.held]
         places[4:4] = [] if cross else [[0, 0]] * 2
         places += [[0, 0]] * (10 - len(places))
@@ -106,7 +103,7 @@ class PackedDecoderLayer(DecoderLayer):
         site: str = "",
         bias: Tensor | None = None,
     ) -> tuple[Tensor, KeyValue]:
-        if isinstance(past, Cache) and bias is None and fits(memory.key) and _quick(self, self.parts, x, past, record):
+        if isinstance(past, Cache) and bias is None and fits(memory.key) and _quick(self, x, past, record):
             return self.table.advance(x, past, mask, memory, memory_mask)
         return super().forward(x, memory, past, mask, memory_mask, record, site, bias)
 
@@ -121,18 +118,16 @@ class PackedBlock(Block):
     def forward(
         self, x: Tensor, mask: Tensor | None, past: KeyValue | None, record: Recording | None, site: str
     ) -> tuple[Tensor, KeyValue]:
-        if isinstance(past, Cache) and _quick(self, self.parts, x, past, record):
+        if isinstance(past, Cache) and _quick(self, x, past, record):
             return self.table.advance(x, past, mask, None, None)
         return super().forward(x, mask, past, record, site)
 
 
-def _quick(
-    layer: nn.Module, parts: tuple[nn.Module | None, ...], x: Tensor, past: Cache, record: Recording | None
-) -> bool:
+def _quick(layer: PackedDecoderLayer | PackedBlock, x: Tensor, past: Cache, record: Recording | None) -> bool:
     """Whether the kernel may be used: for numbers it knows, where no part was exchanged since it was packed."""
     rows, tokens, _ = x.shape
-    alone = record is None and tokens == 1 and rows > 0
-    return alone and fits(x) and fits(past.pairs) and tuple(layer._modules.values()) == parts
+    alone = record is None and tokens == 1 and 0 < rows <= layer.table.most
+    return alone and fits(x) and fits(past.pairs) and tuple(layer._modules.values()) == layer.parts
 
 
 def packed_layer(plain: nn.Module, parts: dict[str, nn.Module | None]) -> nn.Module | None:
@@ -162,7 +157,7 @@ def _of(module: nn.Linear | nn.LayerNorm | nn.RMSNorm) -> tuple[Tensor, Tensor |
 
 
 def _panels(linear: nn.Module) -> tuple[Tensor, Tensor]:
-    assert isinstance(linear, PackedLinear), f"a linear map in panels, not {linear}"
+    assert isinstance(linear, PackedLinear | PackedInt8Linear), f"a linear map in panels, not {linear}"
     return linear.panels, linear.biases
 
 

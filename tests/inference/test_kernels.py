@@ -42,6 +42,16 @@ def test_products(rows: int, shape: tuple[int, int], activation: Activation | No
 
 
 @pytest.mark.usefixtures("_threads")
+def test_a_row_does_not_depend_on_its_neighbours() -> None:
+    """To the bit: however many rows are multiplied at once, each sum is formed in the same order."""
+    torch.manual_seed(0)
+    inputs, weight, bias = torch.randn(21, 65), panels(torch.randn(101, 65)), panels(torch.randn(101))
+    alone = torch.cat([product(row[None], weight, bias, 101) for row in inputs])
+    for rows in range(1, 22):
+        assert torch.equal(product(inputs[:rows], weight, bias, 101), alone[:rows])
+
+
+@pytest.mark.usefixtures("_threads")
 @pytest.mark.parametrize("width", [1, 3])
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("biased", [False, True])

@@ -14,6 +14,7 @@ from test_contract import close, ids
 from regard.inference import kernels, pack
 from regard.inference.kernels import pool
 from regard.inference.layer import Table
+from regard.inference.linear import FEW
 from regard.inference.silence import without
 from regard.models.transformer import DecoderLayer
 
@@ -113,6 +114,19 @@ def test_other_layers_take_the_long_way(taken: list[int]) -> None:
     for variant in ("t5", "llama", "transformer, additive"):
         model = pack(small_model(variant))
         model.step(ids(2), model.start(ids(2, 4)))
-    eight = pack(small_model("transformer"), "int8")
-    eight.step(ids(2), eight.start(ids(2, 4)))
     assert not taken
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("variant", ["transformer", "gpt"])
+def test_in_8_bits_few_rows_take_it(variant: str, taken: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = pack(small_model(variant), "int8")
+    state = packed.start(ids(FEW, 4))
+    found, _ = packed.step(ids(FEW), state)
+    assert taken == [FEW] * 2
+    with monkeypatch.context() as patch:
+        patch.setattr("regard.inference.layer._quick", lambda *_: False)
+        close(found, packed.step(ids(FEW), state)[0])
+    taken.clear()
+    packed.step(ids(FEW + 1), packed.start(ids(FEW + 1, 4)))
+    assert not taken, "more rows are FBGEMM's"

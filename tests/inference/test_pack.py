@@ -25,7 +25,8 @@ from regard.config import SearchConfig
 from regard.decoding import Limits, search
 from regard.errors import UserError
 from regard.inference import Weights, pack
-from regard.inference.linear import Int8Linear, PackedLinear, SharedLinear
+from regard.inference.kernels import pool
+from regard.inference.linear import FEW, Int8Linear, PackedInt8Linear, PackedLinear, SharedLinear
 from regard.models.base import EncoderDecoder
 from regard.nn.layers import ACTIVATIONS, Activation
 
@@ -129,10 +130,22 @@ def test_linear_maps_equal_the_plain_product(rows: int, activation: Activation |
     expected = after(plain(inputs)) if after else plain(inputs)
     for kind in (SharedLinear, PackedLinear):
         close(kind(plain.weight, plain.bias, after)(inputs), expected)
-    if not rows:
-        return
-    rounded: Tensor = Int8Linear(plain.weight, plain.bias, after)(inputs)
-    assert (rounded - expected).abs().max() < 0.03 * expected.abs().max(), "8 bits and 7 bits: an error of a hundredth"
+    for kind in (Int8Linear, PackedInt8Linear) if rows else ():
+        rounded: Tensor = kind(plain.weight, plain.bias, after)(inputs)
+        assert (rounded - expected).abs().max() < 0.03 * expected.abs().max(), "8 and 7 bits: an error of a hundredth"
+
+
+@torch.no_grad()
+@pytest.mark.skipif(pool() is None, reason="PyTorch runs on another OpenMP here")
+@pytest.mark.parametrize("rows", [1, 3, 4, FEW])
+@pytest.mark.parametrize("outputs", [3, 37, 64])
+def test_in_8_bits_few_rows_stay_as_they_are(rows: int, outputs: int) -> None:
+    """Only the weights are rounded, to the nearest of 255 steps."""
+    torch.manual_seed(0)
+    weight, bias, inputs = torch.randn(outputs, 24), torch.randn(outputs), torch.randn(rows, 24)
+    step = weight.abs().amax(dim=1, keepdim=True) / 127
+    expected = torch.nn.functional.linear(inputs, (weight / step).round() * step, bias)
+    close(PackedInt8Linear(weight, bias)(inputs), expected)
 
 
 @torch.no_grad()
