@@ -16,7 +16,13 @@ from regard.errors import UserError, nearest
 from regard.inference.attention import MakeLinear, PackedAttention, PackedSelfAttention
 from regard.inference.kernels import fits
 from regard.inference.layer import packed_layer
-from regard.inference.linear import Int8Linear, PackedInt8Linear, PackedLinear, SharedLinear
+from regard.inference.linear import (
+    Int8Linear,
+    PackedEmbedding,
+    PackedInt8Linear,
+    PackedLinear,
+    SharedLinear,
+)
 from regard.inference.residual import PackedResidual
 from regard.nn.attention import Dot, Score
 from regard.nn.layers import FeedForward, MultiHeadAttention, Residual, SelfAttention
@@ -47,26 +53,25 @@ def pack(model: Model, weights: Weights = "float32", *, keep: bool = True) -> Mo
     large = sum(weight.numel() for weight in model.parameters()) >= LARGE
     quick = large and all(fits(weight.detach()) for weight in model.parameters())
     with torch.no_grad():
-        return cast(Model, _Packing(weights, quick, keep).twin(model))
+        return cast(Model, _Packing(model, weights, quick, keep).twin(model))
 
 
 class _Packing:
     """What linear maps become, and what is done already: a module that occurs twice in a model is packed once."""
 
-    def __init__(self, weights: Weights, quick: bool, keep: bool) -> None:
+    def __init__(self, model: nn.Module, weights: Weights, quick: bool, keep: bool) -> None:
         self.quick, self.keep, self.done = quick, keep, dict[nn.Module, nn.Module]()
         plain, packed = (Int8Linear, PackedInt8Linear) if weights == "int8" else (SharedLinear, PackedLinear)
         self.linear: MakeLinear = packed if quick else plain
+        self.outputs = {module.weight: module for module in model.modules() if type(module) is nn.Linear}
 
     def twin(self, module: nn.Module) -> nn.Module:
         """The fast form of a module."""
         if module not in self.done:
-            self.done[module] = self._packed(module)
+            self.done[module] = module if _stays(module) else self._packed(module)
         return self.done[module]
 
     def _packed(self, module: nn.Module) -> nn.Module:
-        if isinstance(module, Score) or (isinstance(module, MultiHeadAttention) and not isinstance(module.score, Dot)):
-            return module
         if isinstance(module, MultiHeadAttention):
             packed = PackedSelfAttention if isinstance(module, SelfAttention) else PackedAttention
             return self._instead(packed(module, self.linear, self.quick), module, module.output)
@@ -78,6 +83,9 @@ class _Packing:
             return PackedResidual(module, module.norm)
         if type(module) is nn.Linear:
             return self._instead(self.linear(module.weight, module.bias), module)
+        if isinstance(module, nn.Embedding) and self.linear is PackedLinear and module.weight in self.outputs:
+            tied = cast(PackedLinear, self.twin(self.outputs[module.weight]))
+            return self._instead(PackedEmbedding(module, tied), module)
         twin = copy.copy(module)
         twin._modules = {name: child and self.twin(child) for name, child in module._modules.items()}
         layer = packed_layer(module, twin._modules) if self.quick else None
@@ -88,3 +96,9 @@ class _Packing:
         for module in () if self.keep else plain:
             module._parameters = dict.fromkeys(module._parameters)
         return packed
+
+
+def _stays(module: nn.Module) -> bool:
+    """Score functions, and attention by others than dot products, are executed as they are."""
+    other = isinstance(module, MultiHeadAttention) and not isinstance(module.score, Dot)
+    return other or isinstance(module, Score)

@@ -52,7 +52,7 @@ class Table:
         sizes = [self.width, self.joined, self.inner, CODES[wide.activation]]
         sizes += [first.placement == "pre", cross is not None, eight]
         places = [[tensor.data_ptr() for tensor in pair] for pair in self.held]
-        places[4:4] = [] if cross else [[0, 0]] * 2
+        places[4:4] = [[0, 0]] * 2 if cross is None else []
         places += [[0, 0]] * (10 - len(places))
         assert isinstance(first.norm, nn.LayerNorm), f"other norms are not packed: {first.norm}"
         scales = [first.norm.eps, attention.score.scale(size)]

@@ -1,4 +1,4 @@
-"""Linear maps for inference: float32 by a kernel of our own, and 8 bits."""
+"""Linear maps for inference: float32 by a kernel of our own, and 8 bits; and tables of words that are such maps too."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.inference.kernels import CODES, fits, from_panels, panels, product
+from regard.models.base import Embedding
 
 Activate = Callable[[Tensor], Tensor]
 
@@ -54,6 +55,19 @@ class PackedLinear(nn.Module):
             return SharedLinear(self.weight, self.bias, self.activation).forward(inputs)
         output = product(inputs, self.panels, self.biases, self.outputs, self.code)
         return output if self.later is None else self.later(output)
+
+
+class PackedEmbedding(nn.Module):
+    """The rows of a table that is also an output projection, out of its panels: tied weights are held once."""
+
+    def __init__(self, plain: nn.Embedding, tied: PackedLinear) -> None:
+        super().__init__()
+        self.tied, self.scale = tied, plain.scale if isinstance(plain, Embedding) else 1
+
+    def forward(self, ids: Tensor) -> Tensor:
+        lanes = self.tied.panels.shape[-1]
+        rows = self.tied.panels[ids // lanes, :, ids % lanes]  # (..., M)
+        return rows if self.scale == 1 else rows * self.scale
 
 
 class Int8Linear(nn.Module):

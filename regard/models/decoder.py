@@ -88,7 +88,7 @@ class Decoder(nn.Module, ABC):
 
     def start(self, prompt: Tensor) -> DecoderState:
         """Read the prompt (B, T), which may be empty, in blocks: scores then take memory for a block, not for all."""
-        none = self.words.weight.new_empty(len(prompt), self.words.embedding_dim)
+        none = self.words(prompt[:, :0])  # (B, 0, M)
         state = DecoderState(tuple(layer.attention.nothing(none) for layer in self.decoder), None)
         for block in prompt.split(PROMPT_BLOCK, dim=1) if prompt.shape[1] else ():
             _, state = self._continue(block, state)

@@ -26,7 +26,14 @@ from regard.decoding import Limits, search
 from regard.errors import UserError
 from regard.inference import Weights, pack
 from regard.inference.kernels import pool
-from regard.inference.linear import FEW, Int8Linear, PackedInt8Linear, PackedLinear, SharedLinear
+from regard.inference.linear import (
+    FEW,
+    Int8Linear,
+    PackedEmbedding,
+    PackedInt8Linear,
+    PackedLinear,
+    SharedLinear,
+)
 from regard.models.base import EncoderDecoder
 from regard.nn.layers import ACTIVATIONS, Activation
 
@@ -214,3 +221,13 @@ def test_a_model_that_is_not_kept_gives_up_its_weights(variant: str, weights: We
     expected, found = pack(plain, weights), pack(given, weights, keep=False)
     assert torch.equal(found.output(found(ids(3, 5), ids(3, 4))), expected.output(expected(ids(3, 5), ids(3, 4))))
     assert sum(weight.numel() for weight in given.parameters()) < before
+
+
+@torch.no_grad()
+@pytest.mark.skipif(pool() is None, reason="PyTorch runs on another OpenMP here")
+def test_tied_weights_are_held_once() -> None:
+    plain = small_model("transformer")
+    packed = pack(plain)
+    assert {type(packed.source_embedding), type(packed.target_embedding)} == {PackedEmbedding}
+    for shape in ((), (3,), (2, 5)):
+        assert torch.equal(packed.source_embedding(ids(*shape)), plain.source_embedding(ids(*shape)))
