@@ -129,13 +129,13 @@ def regard_gpt2(folder: Path, weights: str) -> Work:
     from regard.nn.weights import Unfilled, load_weights
     from regard.training.memory import keep_freed_memory
 
-    keep_freed_memory()
     read = read_folder(folder / "gpt2")
     config = parse_model(GPT2.settings(read.config))
     with Unfilled():
         model: Any = build(config, VOCABULARY)
     load_weights(model, GPT2.to_ours(read.weights, config.model_dump())[0], folder, share=True)
-    model = pack(model.eval(), weights)  # type: ignore[arg-type]
+    model = pack(model.eval(), weights, keep=False)  # type: ignore[arg-type]
+    keep_freed_memory()
     del read
 
     def generate(seed: int) -> list[list[int]]:

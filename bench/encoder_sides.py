@@ -117,7 +117,7 @@ def packed_vit(folder: Path) -> Any:
     """As a run that is opened for use."""
     from regard.inference import pack
 
-    return pack(regard_vit(folder))
+    return pack(regard_vit(folder), keep=False)
 
 
 def transformers_vit(folder: Path) -> Any:

@@ -126,10 +126,10 @@ def regard_decode(folder: Path, weights: str) -> Work:
     from regard.nn.weights import load_tensors, load_weights
     from regard.training.memory import keep_freed_memory
 
-    keep_freed_memory()
     model = Transformer(transformer(DECODE), DECODE_VOCABULARY)
     load_weights(model, load_tensors(folder / "decode.safetensors")[0], folder)
     model = pack(model, weights, keep=False)  # type: ignore[arg-type]
+    keep_freed_memory()
 
     def decode(rows: int, beam: int) -> list[list[int]]:
         options = SearchConfig(method="beam" if beam > 1 else "greedy", beam=beam, min_length=TOKENS)

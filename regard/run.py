@@ -68,9 +68,9 @@ class Run:
             _LOG.warning(note)
         model = trained_model(saved)
         saved = replace(saved, weights={}, spare={})  # the model has them, in its own layout
-        keep_freed_memory()
-        model = model.eval().to(pick_device(device))
-        return cls(saved, pack(model, weights, keep=False))
+        model = pack(model.eval().to(pick_device(device)), weights, keep=False)
+        keep_freed_memory()  # from now on: what packing frees, nobody needs again
+        return cls(saved, model)
 
     def __repr__(self) -> str:
         return f"Run({str(self.folder.path)!r}, task={self.config.task!r}, model={self.config.model.kind!r})"

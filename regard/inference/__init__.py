@@ -63,7 +63,9 @@ class _Packing:
         self.quick, self.keep, self.done = quick, keep, dict[nn.Module, nn.Module]()
         plain, packed = (Int8Linear, PackedInt8Linear) if weights == "int8" else (SharedLinear, PackedLinear)
         self.linear: MakeLinear = packed if quick else plain
-        self.outputs = {module.weight: module for module in model.modules() if type(module) is nn.Linear}
+        linear = [module for module in model.modules() if type(module) is nn.Linear]
+        tables = [module for module in model.modules() if isinstance(module, nn.Embedding)]
+        self.tied = {table: output for table in tables for output in linear if output.weight is table.weight}
 
     def twin(self, module: nn.Module) -> nn.Module:
         """The fast form of a module."""
@@ -83,8 +85,8 @@ class _Packing:
             return PackedResidual(module, module.norm)
         if type(module) is nn.Linear:
             return self._instead(self.linear(module.weight, module.bias), module)
-        if isinstance(module, nn.Embedding) and self.linear is PackedLinear and module.weight in self.outputs:
-            tied = cast(PackedLinear, self.twin(self.outputs[module.weight]))
+        if isinstance(module, nn.Embedding) and self.linear is PackedLinear and module in self.tied:
+            tied = cast(PackedLinear, self.twin(self.tied[module]))
             return self._instead(PackedEmbedding(module, tied), module)
         twin = copy.copy(module)
         twin._modules = {name: child and self.twin(child) for name, child in module._modules.items()}

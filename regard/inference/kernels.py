@@ -88,9 +88,13 @@ def panels(rows: Tensor) -> Tensor:
     """Weights (N, M), or biases (N), as `product` reads them: the rows of as many outputs as a register has numbers
     stand together, (P, M, lanes); what is missing in the last panel is zero."""
     lanes = _compiled().LANES
-    missing = -len(rows) % lanes
-    filled = torch.cat([rows, rows.new_zeros(missing, *rows.shape[1:])]) if missing else rows
-    return filled.view(-1, lanes, *rows.shape[1:]).movedim(1, -1).contiguous()
+    packed = rows.new_empty(-(-len(rows) // lanes), *rows.shape[1:], lanes)
+    whole, rest = divmod(len(rows), lanes)
+    packed[:whole] = rows[: whole * lanes].unflatten(0, (whole, lanes)).movedim(1, -1)
+    if rest:
+        packed[whole] = 0
+        packed[whole, ..., :rest] = rows[whole * lanes :].movedim(0, -1)
+    return packed
 
 
 def from_panels(packed: Tensor, outputs: int) -> Tensor:
