@@ -59,7 +59,7 @@ def fits(numbers: Tensor) -> bool:
 @cache
 def _compiled() -> Any:
     """`regard.inference.compiled`: the first use on a machine compiles it."""
-    with said_if_slow("compiling kernels for this processor: once on a machine, some ten seconds", after=3.0):
+    with said_if_slow("compiling kernels for this processor: once on a machine, ten to twenty seconds", after=3.0):
         from regard.inference import compiled
 
     return compiled
