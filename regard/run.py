@@ -68,7 +68,7 @@ class Run:
             _LOG.warning(note)
         model = trained_model(saved)
         saved = replace(saved, weights={}, spare={})  # the model has them, in its own layout
-        model = pack(model.eval().to(pick_device(device)), weights, keep=False)
+        model = pack(model.eval().requires_grad_(False).to(pick_device(device)), weights, keep=False)
         keep_freed_memory()  # from now on: what packing frees, nobody needs again
         return cls(saved, model)
 

@@ -28,7 +28,7 @@ SUMS = {"reassoc", "contract", "nsz"}
 
 LANES = 16 if llvmlite.binding.get_host_cpu_features().get("avx512f") else 8
 ROWS = 8 if LANES == 16 else 4
-"""Numbers in a register, and rows that are multiplied at once: with three panels of weights, their sums just fit."""
+"""Numbers in a register, and rows that are multiplied at once: with three panels of weights, their sums still fit."""
 
 ZERO, LOWEST = np.float32(0), np.float32(-87)
 NOTHING = np.float32(1e-30)
@@ -94,7 +94,7 @@ def _tile(rows: int, panels: int, eight: bool) -> Any:
             x, x_row, w, w_panel, depth, b, scales, y, y_row, y_panel = values
             at = partial(_place, builder)
             kind = ir.FunctionType(vector, [vector] * 3)
-            fused = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fma.v{LANES}f32")
+            fused = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fmuladd.v{LANES}f32")
             biases = [builder.load(at(vector, b, (y_panel, integer(p))), align=4) for p in range(panels)]
             nothing = ir.Constant(vector, [0.0] * LANES)
             sums = {(r, p): cgutils.alloca_once_value(builder, nothing if eight else biases[p]) for r, p in pairs}
@@ -166,8 +166,10 @@ def _products(eight: bool) -> Any:
             three(x, w, b, y, rows, outputs, width, panel, third)
         if third and begin + 3 * third < whole:
             three(x, w, b, y, rows, outputs, width, whole - 3, 1)
+        for panel in range(whole if third else begin, whole):  # fewer than three: each in all three places
+            three(x, w, b, y, rows, outputs, width, panel, 0)
         output, room = carray(_floats(y), (rows, outputs)), np.empty(LANES, np.float32)
-        for panel in range(whole if third else begin, end):
+        for panel in range(whole, end):
             at, bias, first = w + panel * panel_row * width, b + 4 * LANES * panel, LANES * panel
             for r in range(rows):
                 edge(x + 4 * r * width, 0, at, 0, width, bias, 4 * LANES * panels, room.ctypes.data, 0, 0)

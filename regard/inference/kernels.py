@@ -107,8 +107,8 @@ def product(inputs: Tensor, weight: Tensor, bias: Tensor, outputs: int, activati
 
     Weights may have 8 bits; then the panels of their scales (N) follow those of the biases.
     """
-    inputs = inputs.contiguous()
-    width = inputs.shape[-1]
+    inputs, width = inputs.contiguous(), weight.shape[1]
+    assert inputs.shape[-1] == width, f"rows of {width}, not of {inputs.shape[-1]}"
     output = inputs.new_empty(*inputs.shape[:-1], outputs)
     where = (inputs.data_ptr(), weight.data_ptr(), bias.data_ptr(), output.data_ptr())
     eight = weight.dtype == torch.int8
@@ -118,8 +118,8 @@ def product(inputs: Tensor, weight: Tensor, bias: Tensor, outputs: int, activati
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, bias: Tensor | None, scale: float) -> Tensor:
     """`attention` of one query of each row, W rows of each of G groups over the same keys:
-    (R, H, 1, D) and (G, H, K, D) twice -> (R, 1, HD). The mask and the bias are broadcast to (G, H, W, K). A score that
-    is no number counts as forbidden."""
+    (R, H, 1, D) and (G, H, K, D) twice -> (R, 1, HD). The mask and the bias are broadcast to (G, H, W, K). A bias that
+    is no number forbids."""
     rows, heads, _, size = query.shape
     query = query if query.stride(3) == 1 else query.contiguous()
     weights, output = query.new_empty(rows, heads, key.shape[2]), query.new_empty(rows, 1, heads * size)

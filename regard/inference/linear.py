@@ -65,7 +65,8 @@ class PackedEmbedding(nn.Module):
         self.tied, self.scale = tied, plain.scale if isinstance(plain, Embedding) else 1
 
     def forward(self, ids: Tensor) -> Tensor:
-        lanes = self.tied.panels.shape[-1]
+        lanes, most = self.tied.panels.shape[-1], self.tied.outputs
+        assert bool(((ids >= 0) & (ids < most)).all()), f"tokens from 0 to {most - 1}, not {ids.tolist()}"
         rows = self.tied.panels[ids // lanes, :, ids % lanes]  # (..., M)
         return rows if self.scale == 1 else rows * self.scale
 

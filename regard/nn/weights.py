@@ -98,10 +98,11 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], path: Path, sh
     if wrong:
         raise UserError(f"{path}: the weights do not fit the model of config.yaml: {'; '.join(wrong[:5])}")
     for name, weight in own.items():
-        if share and tensors[name].dtype == weight.dtype and tensors[name].device == weight.device:
-            weight.data = tensors[name].contiguous()
+        tensor = tensors[name]
+        if share and tensor.dtype == weight.dtype and tensor.device == weight.device:
+            weight.data = tensor.contiguous()
         else:
-            weight.copy_(tensors[name])
+            weight.copy_(tensor)
 
 
 @torch.no_grad()

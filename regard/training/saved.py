@@ -11,7 +11,7 @@ from regard.data.tokenizer_files import open_tokenizer
 from regard.errors import UserError
 from regard.hub.folder import is_folder
 from regard.hub.published import open_published
-from regard.nn.weights import StoredTensors, Unfilled, load_weights
+from regard.nn.weights import Unfilled, load_tensors, load_weights
 from regard.tasks import settings_of, task_named
 from regard.tasks.saved import Saved
 from regard.training.folder import RunFolder, read_run_config
@@ -45,4 +45,4 @@ def open_saved(path: Path) -> Saved:
     if text is None and config.task != "image":
         raise UserError(f"{folder.tokenizer}: is missing; a copy is in {folder.data / folder.tokenizer.name}")
     facts = json.loads(folder.facts.read_text(encoding="utf8")) if folder.facts.is_file() else {}
-    return Saved(path, config, StoredTensors(folder.model), text, facts)
+    return Saved(path, config, load_tensors(folder.model)[0], text, facts)
