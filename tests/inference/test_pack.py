@@ -135,9 +135,10 @@ def test_linear_maps_equal_the_plain_product(rows: int, activation: Activation |
     inputs = torch.randn(rows, 1, 24)
     after = ACTIVATIONS[activation] if activation else None
     expected = after(plain(inputs)) if after else plain(inputs)
-    for kind in (SharedLinear, PackedLinear):
+    quick = pool() is not None
+    for kind in (SharedLinear, PackedLinear) if quick else (SharedLinear,):
         close(kind(plain.weight, plain.bias, after)(inputs), expected)
-    for kind in (Int8Linear, PackedInt8Linear) if rows else ():
+    for kind in ((Int8Linear, PackedInt8Linear) if quick else (Int8Linear,)) if rows else ():
         rounded: Tensor = kind(plain.weight, plain.bias, after)(inputs)
         assert (rounded - expected).abs().max() < 0.03 * expected.abs().max(), "8 and 7 bits: an error of a hundredth"
 
