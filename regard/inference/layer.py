@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from regard.inference.attention import Cache, PackedAttention, PackedSelfAttention, terms
 from regard.inference.kernels import CODES, about_attention, about_token, fits, run, seen
-from regard.inference.linear import FEW, PackedInt8Linear, PackedLinear
+from regard.inference.linear import FEW, Panels
 from regard.models.gpt import Block
 from regard.models.transformer import DecoderLayer
 from regard.nn.attention import Dot
@@ -157,7 +157,7 @@ def _of(module: nn.Linear | nn.LayerNorm | nn.RMSNorm) -> tuple[Tensor, Tensor |
 
 
 def _panels(linear: nn.Module) -> tuple[Tensor, Tensor]:
-    assert isinstance(linear, PackedLinear | PackedInt8Linear), f"a linear map in panels, not {linear}"
+    assert isinstance(linear, Panels), f"a linear map in panels, not {linear}"
     return linear.panels, linear.biases
 
 

@@ -31,16 +31,27 @@ class SharedLinear(nn.Module):
         return output if self.activation is None else self.activation(output)
 
 
-class PackedLinear(nn.Module):
-    """activation(x W' + b) in float32 by our kernel, which has the weights in panels."""
+class Panels(nn.Module):
+    """activation(x W' + b) by our kernel, from panels: weights (N, M), in float32 or 8 bits, and biases, scales (N)."""
+
+    def __init__(self, weight: Tensor, *beside: Tensor, activation: Activate | None) -> None:
+        super().__init__()
+        self.outputs, self.code = len(weight), CODES.get(activation, 0)
+        self.later = None if activation in CODES else activation
+        self.panels, self.biases = panels(weight), torch.cat([panels(one) for one in beside])
+
+    def product(self, inputs: Tensor) -> Tensor:
+        output = product(inputs, self.panels, self.biases, self.outputs, self.code)
+        return output if self.later is None else self.later(output)
+
+
+class PackedLinear(Panels):
+    """activation(x W' + b) in float32 by our kernel."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None, activation: Activate | None = None) -> None:
-        super().__init__()
-        self.outputs, self.activation = len(weight), activation
-        self.code = CODES.get(activation, 0)
-        self.later = None if activation in CODES else activation
-        self.panels = panels(weight.detach())
-        self.biases = panels(weight.new_zeros(len(weight)) if bias is None else bias.detach())
+        bias = weight.new_zeros(len(weight)) if bias is None else bias
+        super().__init__(weight.detach(), bias.detach(), activation=activation)
+        self.activation = activation
 
     @property
     def weight(self) -> Tensor:
@@ -51,10 +62,9 @@ class PackedLinear(nn.Module):
         return from_panels(self.biases, self.outputs)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        if not fits(inputs):
-            return SharedLinear(self.weight, self.bias, self.activation).forward(inputs)
-        output = product(inputs, self.panels, self.biases, self.outputs, self.code)
-        return output if self.later is None else self.later(output)
+        if fits(inputs):
+            return self.product(inputs)
+        return SharedLinear(self.weight, self.bias, self.activation).forward(inputs)
 
 
 class PackedEmbedding(nn.Module):
@@ -93,23 +103,20 @@ class Int8Linear(nn.Module):
         return output if self.activation is None else self.activation(output)
 
 
-class PackedInt8Linear(nn.Module):
+class PackedInt8Linear(Panels):
     """As `Int8Linear`; up to `FEW` rows by our kernel, which leaves the inputs as they are, and reads a quarter of what
-    `PackedLinear` reads."""
+    `PackedLinear` reads. The weights are held twice, for few rows and for many."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None, activation: Activate | None = None) -> None:
-        super().__init__()
-        self.many, self.outputs = Int8Linear(weight, bias, activation), len(weight)
-        self.code, self.later = CODES.get(activation, 0), None if activation in CODES else activation
         rounded = _rounded(weight)
-        self.panels, scales = panels(rounded.int_repr()), rounded.q_per_channel_scales().float()
-        self.biases = torch.cat([panels(torch.zeros_like(scales) if bias is None else bias.detach()), panels(scales)])
+        scales = rounded.q_per_channel_scales().float()
+        biases = torch.zeros_like(scales) if bias is None else bias.detach()
+        super().__init__(rounded.int_repr(), biases, scales, activation=activation)
+        self.many = Int8Linear(weight, bias, activation)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        if inputs.numel() > FEW * inputs.shape[-1] or not fits(inputs):
-            return self.many.forward(inputs)
-        output = product(inputs, self.panels, self.biases, self.outputs, self.code)
-        return output if self.later is None else self.later(output)
+        few = inputs.numel() <= FEW * inputs.shape[-1] and fits(inputs)
+        return self.product(inputs) if few else self.many.forward(inputs)
 
 
 def _rounded(weight: Tensor) -> Tensor:
