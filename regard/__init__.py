@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from regard.api import draw, export, load, resume, show, train
     from regard.config import SearchConfig
+    from regard.data.pairs import Pair
     from regard.errors import UserError
     from regard.nn.record import AttentionRecord, Recording
     from regard.run import Run
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "AttentionRecord",
+    "Pair",
     "Recording",
     "Run",
     "SearchConfig",
@@ -44,6 +46,7 @@ _HOMES = {
     "show": "regard.api",
     "train": "regard.api",
     "SearchConfig": "regard.config",
+    "Pair": "regard.data.pairs",
     "UserError": "regard.errors",
     "AttentionRecord": "regard.nn.record",
     "Recording": "regard.nn.record",

@@ -100,7 +100,7 @@ class TrainConfig(Settings):
     checkpoint_every: int | None = Field(default=None, ge=1, description="steps between checkpoints; as validations")
     patience: int = Field(default=8, ge=0, description="validations without a better score before stopping; 0 = never")
     precision: Literal["auto", "float32", "bfloat16"] = Field(
-        default="auto", description="of products: bfloat16 on GPUs that have it, else float32"
+        default="auto", description="of products: bfloat16 where the GPU or the CPU multiplies in it, else float32"
     )
     device: str = Field(default="auto", description="cpu, cuda, cuda:1, mps; auto: a GPU if there is one")
     seed: Seed = Field(default=1, description="decides the first weights, the order of examples, and dropout")

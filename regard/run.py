@@ -16,6 +16,7 @@ from torch import nn
 from regard.config import SearchConfig
 from regard.data.badlines import BadLines
 from regard.data.files import format_of
+from regard.data.images import Content
 from regard.data.pairs import Pair
 from regard.data.readers import read_pairs
 from regard.data.words import split_words
@@ -95,7 +96,7 @@ class Run:
         self, texts: Sequence[str] | str, search: SearchConfig | None = None, ask: str | None = None, **wishes: Any
     ) -> list[Translation]:
         """Summarise one text or several; each result has `.text`, `.score` and `.attention`."""
-        return list(self.summarizer.summarize(_several(texts), self._search(search, wishes), ask=ask))
+        return list(self.summarizer.summarize(_texts(texts), self._search(search, wishes), ask=ask))
 
     def translate(
         self,
@@ -107,7 +108,7 @@ class Run:
     ) -> list[Translation]:
         """Translate one text or several; each result has `.text`, `.score` and `.attention`. `prefixes` are how each
         must begin, or all of them."""
-        several = _several(texts)
+        several = _texts(texts)
         begun = [prefixes] * len(several) if isinstance(prefixes, str) else prefixes
         if begun is not None and len(begun) != len(several):
             raise UserError(f"prefixes: {len(begun)} beside {len(several)} texts; give one for each, or one for all")
@@ -132,12 +133,15 @@ class Run:
         return (search or self.config.decode).wishing(wishes, section="")
 
     def classify(
-        self, texts: Sequence[str | Path | bytes] | str | Path, seconds: Sequence[str] | str | None = None
+        self, texts: Sequence[str | Content] | str | Content, seconds: Sequence[str] | str | None = None
     ) -> list[Classified] | list[Classification]:
-        """The class of each text, pair of texts, or image (a file or its bytes), with its probability, `.attention`."""
+        """The class of each text, pair of texts, or image (a file, its bytes, an array or one of Pillow's), with its
+        probability, `.attention`."""
         if isinstance(self.predictor, ImageClassifier):
+            if seconds is not None:
+                raise UserError("seconds: are for pairs of texts, and this is a model of images")
             return [_seen(one) for one in self.predictor.classify(_several(texts))]
-        plain = [str(text) for text in _several(texts)]
+        plain = _texts(texts)
         others = [seconds] * len(plain) if isinstance(seconds, str) else seconds
         if others is not None and len(others) != len(plain):
             raise UserError(f"seconds: {len(others)} beside {len(plain)} texts; give one for each, or one for all")
@@ -151,7 +155,7 @@ class Run:
     def answer(self, questions: Sequence[str] | str, contexts: Sequence[str] | str) -> list[Found]:
         """The part of each context that answers the question, with its place and `.attention`; one context may be for
         all questions."""
-        asked = _several(questions)
+        asked = _texts(questions, "questions")
         read = [contexts] * len(asked) if isinstance(contexts, str) else contexts
         if len(read) != len(asked):
             raise UserError(f"contexts: {len(read)} beside {len(asked)} questions; give one for each, or one for all")
@@ -166,11 +170,11 @@ class Run:
 
     def fill(self, texts: Sequence[str] | str, top: int = 5) -> list[Filled]:
         """The likeliest words in place of each mask."""
-        return self.asked(Filler, "fill masks").fill(_several(texts), top)
+        return self.asked(Filler, "fill masks").fill(_texts(texts), top)
 
     def embed(self, texts: Sequence[str] | str, pooling: str = "mean", layers: str = "last") -> NDArray[np.float32]:
         """A vector for each text, from a run with any encoder; see `Reader.vectors`."""
-        texts = _several(texts)
+        texts = _texts(texts)
         if pooling not in get_args(Pooling):
             raise UserError(f"pooling = {pooling!r}: unknown{nearest(pooling, get_args(Pooling))}")
         if layers not in get_args(Features):
@@ -198,7 +202,7 @@ class Run:
         **wishes: Any,
     ) -> list[Continuation]:
         """Continue one prompt or several; each result has `.text`, `.score` and `.attention`."""
-        return self.generator.generate(_several(prompts), self._search(search, wishes), stop, choices, special)
+        return self.generator.generate(_texts(prompts, "prompts"), self._search(search, wishes), stop, choices, special)
 
     def write(
         self,
@@ -209,6 +213,7 @@ class Run:
         **wishes: Any,
     ) -> Iterator[str]:
         """As `generate`, for one prompt: the text piece by piece, as it is written."""
+        (prompt,) = _texts([prompt], "prompts")
         return self.generator.stream(prompt, self._search(search, wishes), stop, special)
 
     def score(
@@ -219,13 +224,18 @@ class Run:
         More lines than `max_bad_share` that cannot be used are an error (by default as in training). `stride` is for
         language models: tokens predicted from one context.
         """
-        predictor, sets = self.predictor, self.sets([str(file) for file in files], max_bad_share=max_bad_share)
-        if self.config.task == "translate":
+        predictor, task = self.predictor, self.config.task
+        if stride is not None and not isinstance(predictor, Generator):
+            raise UserError(f"stride = {stride}: is for language models; this is a run of {task!r}")
+        if max_bad_share is not None and not 0 <= max_bad_share <= 1:
+            raise UserError(f"max_bad_share = {max_bad_share}: must be from 0 to 1 (try 0.1)")
+        if not files and task != "translate" and not isinstance(predictor, Scored):  # pre-training, on its own text
+            return self.task.test(self.model)
+        sets = self.sets([str(file) for file in files], max_bad_share=max_bad_share)
+        if task == "translate":
             return {name: asdict(self.evaluate(pairs)[0]) for name, pairs in sets.items()}
         if isinstance(predictor, Generator):
             return {name: dict(predictor.evaluate(streams, stride).scores) for name, streams in sets.items()}
-        if stride is not None:
-            raise UserError(f"stride = {stride}: is for language models; this is a run of {self.config.task!r}")
         assert isinstance(predictor, Scored), "it has sets to be scored on"
         return {name: dict(predictor.evaluate(examples).scores) for name, examples in sets.items()}
 
@@ -255,21 +265,22 @@ class Run:
 
     def evaluate(
         self,
-        pairs: Sequence[Pair] | str | Path,
+        pairs: Sequence[Pair | tuple[str, str]] | str | Path,
         search: SearchConfig | None = None,
         variant: Variant | None = None,
         ask: str | None = None,
         columns: Sequence[str] | None = None,
         **wishes: Any,
     ) -> tuple[Scores, list[Translation]]:
-        """Scores on pairs, or on a file of them, and the translations that were scored. `variant` says how texts are
-        compared: `regard.Variant(tokenize="none", lowercase=True)`."""
+        """Scores on pairs (source, target), or on a file of them, and the translations that were scored. `variant` says
+        how texts are compared: `regard.Variant(tokenize="none", lowercase=True)`."""
         if self.config.task != "translate":
             raise UserError(f"{self.folder.path}: a run of the task {self.config.task!r} is scored by run.score(file)")
         if isinstance(pairs, str | Path):
             pairs = self.read([str(pairs)], columns)
+        paired = [_pair(pair, number) for number, pair in enumerate(pairs)]
         translator = self.translator if ask is None else self.translator.asking(ask)
-        return evaluate(translator, pairs, self._search(search, wishes), variant)
+        return evaluate(translator, paired, self._search(search, wishes), variant)
 
     def read(
         self,
@@ -308,9 +319,29 @@ class Run:
         return scores
 
 
-def _several(given: Sequence[Any] | str | Path) -> Sequence[Any]:
-    """One text is one, and not its letters."""
-    return [given] if isinstance(given, str | Path | bytes) else given
+def _several(given: Any) -> Sequence[Any]:
+    """One text is one, and not its letters; an image is one, and not its rows."""
+    one = isinstance(given, str | Path | bytes) or hasattr(given, "__array_interface__")
+    several: Sequence[Any] = [given] if one else given
+    return several
+
+
+def _texts(given: Any, name: str = "texts") -> list[str]:
+    """One text, or several; what is none, such as a missing value, is not read as one."""
+    several = list(_several(given))
+    for number, one in enumerate(several):
+        if not isinstance(one, str):
+            raise UserError(f"{name}[{number}] = {one!r}: must be a text")
+    return several
+
+
+def _pair(given: Any, number: int) -> Pair:
+    if isinstance(given, Pair):
+        return given
+    if isinstance(given, str) or len(given) != 2:
+        raise UserError(f"pairs[{number}] = {given!r}: must be a source and its target")
+    source, target = _texts(given, f"pairs[{number}]")
+    return Pair(source, target)
 
 
 def _seen(found: Classification | UserError) -> Classification:

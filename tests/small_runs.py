@@ -16,6 +16,7 @@ SMALL = {
     "train.validate_sentences": 5,
     "train.warmup": 10,
     "train.device": "cpu",
+    "train.precision": "float32",
     "decode.beam": 2,
 }
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from small_runs import SMALL, flags
 
+from regard import Pair, UserError, load
 from regard.cli import main
 from regard.cli.show import print_task_scores
 
@@ -167,6 +168,31 @@ def test_brackets_in_names_are_shown(capsys: pytest.CaptureFixture[str]) -> None
     assert all(name in shown for name in ("data[v2].tsv", "[neg]", "[/b]"))
 
 
+def test_of_many_classes_the_commonest_confusions_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    names = [f"class {number}" for number in range(40)]
+    rows = {truth: {f"as {said}": 0 for said in names} for truth in names}
+    for number, truth in enumerate(names):
+        rows[truth] |= {f"as {truth}": 900, f"as {names[number - 1]}": 100 + number}
+    print_task_scores({"test": {"accuracy": 90.0, "confusion": rows}})
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= 80
+    assert [line.split()[-1] for line in shown.splitlines() if "class" in line] == [str(139 - n) for n in range(20)]
+    assert "and 20 other errors (all: --json)" in shown
+
+
+def test_python_scores_pairs_as_they_are_and_nothing_else(trained: Path) -> None:
+    run = load(trained)
+    scores, results = run.evaluate([("red cat", "chat rouge"), Pair("one dog", "chien un")])
+    assert (scores.sentences, [one.source for one in results]) == (2, ["red cat", "one dog"])
+    for pairs in (["ab"], [("a", "b", "c")], [("a", None)]):
+        with pytest.raises(UserError, match=r"pairs\[0\]"):
+            run.evaluate(pairs)  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="stride = 4: is for language models"):
+        run.score(stride=4)
+    with pytest.raises(UserError, match=r"texts\[1\] = None: must be a text"):
+        run.translate(["red cat", None])  # type: ignore[list-item]
+
+
 def test_write_a_corpus_and_read_it_back(regard, tmp_path: Path) -> None:
     assert regard("corpus", "copy", "--out", tmp_path / "copy").code == 0
     first = (tmp_path / "copy" / "test.tsv").read_text().splitlines()[0].split("\t")
@@ -273,6 +299,7 @@ def test_mistakes_with_runs(regard, trained: Path, pairs_file: Path, tmp_path: P
     _one_message(regard("translate", trained, "a", "--attention", tmp_path / "no" / "a.svg"), "a.svg")
     _one_message(regard("translate", trained, "a", "--attention", tmp_path / "a.svg", "--site", "x"), "site = 'x'")
     _one_message(regard("translate", trained, "a", "--attention", tmp_path / "a.svg", "--head", "9"), "head = 9")
+    _one_message(regard("translate", trained, "a", "--site", "x"), "--site: says what to draw; .* --attention")
     _one_message(regard("translate", trained, "a", "--out", tmp_path / "no" / "x.txt"), "cannot be written")
     _one_message(regard("evaluate", trained, tmp_path / "none.tsv"), "none.tsv")
     _one_message(regard("evaluate", trained, "--tokenize", "klingon"), "tokenize = 'klingon'")

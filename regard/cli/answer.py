@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -56,6 +57,8 @@ def answer(
                 row = {**({} if name is None else {"id": name}), **found.row}
                 plain = " ".join(found.text.split()) or "(no answer in this text)"
                 print(json.dumps(row, ensure_ascii=False) if as_json else plain, file=file, flush=True)
+                if found.truncated:
+                    print(f"warning: question {number}: too long, only its beginning was read", file=sys.stderr)
                 if picture.wanted(number):
                     picture.draw(found.attention, number)
     say_bad(bad)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -49,6 +50,8 @@ def choose(
                 number += 1
                 found = next(results) if several else None
                 print(_row(found) if as_json else _shown(found, alone=not files), file=file, flush=True)
+                if found is not None and found.truncated:
+                    print(f"warning: situation {number}: too long, only a part of it was read", file=sys.stderr)
                 if found is not None and picture.wanted(number):
                     picture.draw(found.attention, number)
     say_bad(bad)

@@ -68,7 +68,7 @@ def classify(
         learned = (opened.config.data.columns or [])[:-1]  # without the labels
         asked = windows(read_texts(list(map(str, files)), names_in(columns) or [], learned, bad))
     else:
-        asked = ([(one, None) for one in window] for window in windows_of(files, said))
+        asked = ([(one, None) for one in window] for window in windows_of(files, said, bad))
     with output(out, files) as file:
         for pairs in asked:
             full = [(one, second or beside) for one, beside in pairs if one]

@@ -148,14 +148,15 @@ def _score(
     """Any task's own scores, on files or on what the run held out."""
     from regard.cli.images import draw_worst
     from regard.cli.output import output
+    from regard.cli.pictures import Picture
 
     scores = {}
     with output(out, [Path(file) for file in files]) as file:
-        for name, examples in sets.items():
+        for number, (name, examples) in enumerate(sets.items(), 1):
             found = score(examples)
             scores[name] = found.scores
             if worst:
-                draw_worst(examples, found.rows, worst)
+                draw_worst(examples, found.rows, Picture(worst, single=len(sets) == 1).place(number))
             for row in found.rows if out else ():
                 print(json.dumps({"set": name, **row}, ensure_ascii=False), file=file)
     _show(scores, as_json)
@@ -185,7 +186,7 @@ def _score_again(run: Run, files: list[str], as_json: bool) -> None:
     """The scores of a task that is scored only on text of its own (pre-training), computed once more."""
     if files:
         raise UserError(f"{files[0]}: a run of the task {run.config.task!r} is scored on the text it held out only")
-    _show(run.task.test(run.model), as_json)
+    _show(run.score(), as_json)
 
 
 def _show(scores: Mapping[str, Mapping[str, Any]], as_json: bool) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.inputs import files_of, given, windows_of
+from regard.cli.inputs import files_of, given, say_bad, windows_of
 
 
 def fill(
@@ -26,6 +26,7 @@ def fill(
 ) -> None:
     """Fill the masks of texts."""
     from regard.cli.pictures import Picture
+    from regard.data.badlines import BadLines
     from regard.run import Run
     from regard.tasks.filler import Filler
 
@@ -34,8 +35,8 @@ def fill(
     files = files_of(said)
     typed = bool(said) and not files
     picture = Picture(attention, site, grid=grid, single=not files and len(said) == 1)
-    filler, number, unmarked = opened.asked(Filler, "fill masks"), 0, 0
-    for window in windows_of(files, said):
+    filler, number, unmarked, bad = opened.asked(Filler, "fill masks"), 0, 0, BadLines()
+    for window in windows_of(files, said, bad):
         bare = [not typed and not filler.has_mask(line) for line in window]
         answers = iter(filler.fill([line for line, without in zip(window, bare, strict=True) if not without], top))
         for line, without in zip(window, bare, strict=True):
@@ -52,3 +53,4 @@ def fill(
                 picture.draw(found.attention, number)
     if unmarked:
         typer.echo(f"warning: {unmarked:,} lines have no mask and stand as they were", err=True)
+    say_bad(bad)

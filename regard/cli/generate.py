@@ -64,6 +64,7 @@ def generate(
     from regard.cli.pictures import Picture
     from regard.run import Run
 
+    picture = Picture(attention, site, head, grid)
     opened = Run.load(run, device, "int8" if int8 else "float32")
     generator = opened.generator
     search = opened.config.decode.wishing(wishes)
@@ -89,8 +90,8 @@ def generate(
             typer.echo(json.dumps(one.row, ensure_ascii=False))
         else:
             typer.echo(("---\n" if number else "") + (one.text if choice else one.prompt + one.text))
-    if attention is not None:
-        Picture(attention, site, head, grid).draw(first.attention, 1)
+    if picture.wanted(1):
+        picture.draw(first.attention, 1)
 
 
 def _write(generator: Generator, prompt: str, search: SearchConfig, stop: list[str], special: bool) -> None:

@@ -26,6 +26,10 @@ def classify_images(
     """One line for each file; a file that holds no image is named, and the others go on."""
     if not files:
         raise UserError("which image? Try: regard classify RUN picture.jpg --attention picture-attention.png")
+    if picture.path is not None and picture.path.suffix.lower() == ".html":
+        raise UserError(
+            f"{picture.path}: a page shows texts; of images, use .svg, .png, .pdf, .json, or regard explore"
+        )
     unreadable, images = 0, _images(files)
     if not images:
         raise UserError(f"{files[0]}: there is no file in it")
@@ -54,7 +58,8 @@ def draw_worst(examples: Sequence[Example], rows: Sequence[dict[str, Any]], path
     wrong.sort(key=lambda place: rows[place]["probability_of_label"])
     worst = wrong[:WORST]
     captions = [f"{rows[place]['label']}\nas {rows[place]['predicted']}" for place in worst]
-    title = f"The worst of {len(wrong):,} errors in {len(rows):,} images"
+    errors = "The only error" if len(wrong) == 1 else f"The worst of {len(wrong):,} errors"
+    title = f"{errors} in {len(rows):,} images"
     contact_sheet([examples[place].pixels for place in worst], captions, path, title)
     print(f"worst errors: {path}", file=sys.stderr)
 
@@ -74,10 +79,10 @@ def _images(files: Sequence[str]) -> list[Path]:
 def _draw(found: Classification, path: Path, wish: Picture) -> None:
     from regard.explorer.pictures import draw_gaze
 
-    if path.suffix == ".json":
+    if path.suffix.lower() == ".json":
         chosen = found.attention.select(wish.site or "*", None if wish.head is None else [wish.head])
         path.write_text(chosen.to_json(), encoding="utf8")
     else:
-        title = f"{Path(found.source).name}: {found.label} ({found.probability:.0%})"
+        title = f"{found.label} ({found.probability:.0%}): {Path(found.source).name}"
         draw_gaze(found.pixels, found.attention, path, title=title, site=wish.site, head=wish.head, every=wish.grid)
     print(f"attention: {path}", file=sys.stderr)

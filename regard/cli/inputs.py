@@ -60,25 +60,21 @@ def lines_of(files: list[Path], text: list[str], bad: BadLines | None = None) ->
         return
     if not files and sys.stdin.isatty():
         print("Type a sentence and press Enter (Ctrl-D ends):", file=sys.stderr)
-    try:
-        for path in files:
-            for number, line in enumerate(lines(path), 1):
-                if bad is None:
-                    yield line.decode()
-                else:
-                    bad.read += 1
-                    yield decoded(line, Location(str(path), number), bad) or ""
-        if not files:
-            yield from map(bytes.decode, lines_in(sys.stdin.buffer))
-    except UnicodeDecodeError as error:
-        where = path if files else "standard input"
-        raise UserError(f"{where}: is not UTF-8 text ({error.reason})") from None
+    sources = [(str(path), lines(path)) for path in files] or [("standard input", lines_in(sys.stdin.buffer))]
+    counted = bad or BadLines()
+    for name, read in sources:
+        for number, line in enumerate(read, 1):
+            counted.read += 1
+            found = decoded(line, Location(name, number), counted)
+            if found is None and bad is None:
+                raise UserError(f"{name}: line {number} is not UTF-8; another encoding? iconv -f LATIN1 -t UTF-8")
+            yield found or ""
 
 
-def windows_of(files: list[Path], text: list[str]) -> Iterator[list[str]]:
+def windows_of(files: list[Path], text: list[str], bad: BadLines) -> Iterator[list[str]]:
     """The texts of `lines_of` a few at a time, one at a time for a person who types."""
     typed = not text and sys.stdin.isatty()
-    return windows((line.strip() for line in lines_of(files, text)), 1 if typed else WINDOW)
+    return windows((line.strip() for line in lines_of(files, text, bad)), 1 if typed else WINDOW)
 
 
 def windows(items: Iterable[T], size: int = WINDOW) -> Iterator[list[T]]:

@@ -33,6 +33,11 @@ class Picture:
             from regard.explorer.figures import writable
 
             writable(self.path, (".html", ".json"))
+            return
+        wished = {"--site": self.site is not None, "--head": self.head is not None, "--grid": self.grid}
+        for option, given in {**wished, "--subwords": self.subwords}.items():
+            if given:
+                raise UserError(f"{option}: says what to draw; say where to, too: --attention picture.svg")
 
     def wanted(self, number: int) -> bool:
         """Whether to draw the input of this number, from 1 on."""
@@ -51,14 +56,14 @@ class Picture:
         if not record.sites:
             raise UserError("--attention: this model has no attention to draw (try --model rnn-attention in training)")
         heads = None if self.head is None else [self.head]
-        if path.suffix == ".html":
+        if path.suffix.lower() == ".html":
             from regard.explorer.document import save
 
             save(record.select(self.site or "*", heads), path, whole=heads is None, **about)
             print(f"attention: {path}", file=sys.stderr)
             return
         record = record if self.subwords else record.words()
-        if path.suffix == ".json":
+        if path.suffix.lower() == ".json":
             path.write_text(record.select(self.site or "*", heads).to_json(), encoding="utf8")
         else:
             from regard.explorer.figures import draw

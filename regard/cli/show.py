@@ -23,6 +23,10 @@ _COLUMNS = {
 }
 
 
+MATRIX, CONFUSIONS = 8, 20
+"""Classes whose confusions are shown as a matrix, at most; and else so many of the confusions."""
+
+
 def show_table(table: Table) -> None:
     """Never cut: what is too wide for a terminal is turned on its side; a file has no width."""
     console = Console(markup=False)
@@ -98,7 +102,9 @@ def print_task_scores(scores: Mapping[str, Mapping[str, Any]]) -> None:
     for name, row in scores.items():
         for title, inner in row.items():
             if isinstance(inner, dict) and inner and all(isinstance(line, dict) for line in inner.values()):
-                show_table(_inner_table(f"{name}: {title.replace('_', ' ')}", inner))
+                about = f"{name}: {title.replace('_', ' ')}"
+                wide = title == "confusion" and len(inner) > MATRIX
+                show_table(_confusions(about, inner) if wide else _inner_table(about, inner))
 
 
 def _inner_table(title: str, rows: Mapping[str, Mapping[str, Any]]) -> Table:
@@ -109,6 +115,25 @@ def _inner_table(title: str, rows: Mapping[str, Mapping[str, Any]]) -> Table:
         column.justify = "right"
     for name, row in rows.items():
         table.add_row(name, *(_number(row.get(key, "")) for key in names))
+    return table
+
+
+def _confusions(title: str, rows: Mapping[str, Mapping[str, int]]) -> Table:
+    """What was most often taken for what: of many classes a matrix cannot be read."""
+    counts = {
+        (truth, said.removeprefix("as ")): count
+        for truth, row in rows.items()
+        for said, count in row.items()
+        if count and said != f"as {truth}"
+    }
+    shown = sorted(counts, key=lambda both: -counts[both])[:CONFUSIONS]
+    rest = len(counts) - len(shown)
+    table = Table(title, "taken for", "times", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.columns[2].justify = "right"
+    for truth, said in shown:
+        table.add_row(truth, said, f"{counts[truth, said]:,}")
+    if rest or not shown:
+        table.add_row(f"and {rest:,} other errors (all: --json)" if rest else "no errors", "", "")
     return table
 
 

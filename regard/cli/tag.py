@@ -45,7 +45,7 @@ def tag(
     files = files_of(said)
     picture = Picture(attention, grid=grid, single=not files and len(said) == 1)
     number, bad = 0, BadLines()
-    asked: Iterator[list[str]] | Iterator[list[list[str]]] = windows_of(files, said)
+    asked: Iterator[list[str]] | Iterator[list[list[str]]] = windows_of(files, said, bad)
     if len({is_conll(file) for file in files}) == 2:
         raise UserError(
             f"{', '.join(map(str, files))}: some have a word a line (CoNLL), some do not; tag them in two goes"

@@ -95,8 +95,7 @@ def _source(row: Row, columns: Sequence[str], learned: Sequence[str], where: Loc
 
 def read_situations(files: Sequence[str], bad: BadLines) -> Iterator[tuple[str, list[str]]]:
     """Tables of multiple choice: a situation and the ways to go on."""
+    look = Lookup(situation, bad)
     for row, where in read_rows(files, SITUATIONS, bad):
-        found = situation(row)
-        if row and found is None:
-            bad.add("columns", where, " | ".join(map(str, row)))
-        yield found or ("", [])
+        yield (look(row, where) if row else None) or ("", [])
+    look.end()

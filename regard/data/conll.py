@@ -36,8 +36,15 @@ def read_tagged(
         raise UserError(f"data.columns = {','.join(columns)}: give two, of the words and of the tags (try 0,1)")
     for path in expand(files):
         places = _places(columns, path) if columns else [1, 3] if _is_universal(path) else [0, -1]
+        before, read = bad.total, bad.read
         for (words, tags), where in _sentences(path, places, bad):
             yield Tagged(words, tags), where
+        if bad.read > read and bad.total - before == bad.read - read:
+            wanted = f"the columns {','.join(columns)}" if columns else "a word and its tag"
+            raise UserError(
+                f"{path}: no sentence can be read; {wanted} must be on each line, with a tab or a space between, and a "
+                "blank line after each sentence (CoNLL)"
+            )
 
 
 def read_words(

@@ -2,6 +2,7 @@
 
 import glob
 import gzip
+import os
 import re
 import zlib
 from collections.abc import Iterator, Sequence
@@ -40,6 +41,17 @@ def at_home(name: str | Path) -> Path:
         return Path(name)
 
 
+def in_letters(path: Path) -> str:
+    """A name that can be written anywhere: names of files may have bytes that are no letters."""
+    return os.fsencode(path).decode("utf8", "replace")
+
+
+def matches(pattern: str | Path) -> list[Path]:
+    """The files behind a pattern such as `shards/*.tsv.gz`, sorted."""
+    found = sorted(Path(match) for match in glob.glob(str(at_home(pattern)), recursive=True))
+    return [path for path in found if path.is_file()]
+
+
 def expand(files: Sequence[str | Path]) -> list[Path]:
     """The files behind names, folders and patterns such as `shards/*.tsv.gz`, each group sorted."""
     if not files:
@@ -52,11 +64,9 @@ def expand(files: Sequence[str | Path]) -> list[Path]:
         elif path.exists():
             found.append(path)
         elif glob.has_magic(str(name)):
-            matches = sorted(Path(match) for match in glob.glob(str(path), recursive=True))
-            matches = [match for match in matches if match.is_file()]
-            if not matches:
+            if not (behind := matches(name)):
                 raise UserError(f"{name}: no file matches this pattern; give {ALLOWED}")
-            found += matches
+            found += behind
         else:
             raise UserError(f"{name}: there is no such file; give {ALLOWED}")
     return found

@@ -5,7 +5,7 @@ A sentence that occurs twice, with one translation in training and one in test, 
 
 import hashlib
 import heapq
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 
 def key_of(source: str, seed: int) -> int:
@@ -40,13 +40,14 @@ class Holdout:
             del self._counts[-heapq.heapreplace(self._heap, -key)]
             self._counts[key] = 1
 
-    def choose(self, counts: Sequence[int], share: float) -> list[set[int]]:
+    def choose(self, counts: Sequence[int], share: float, stay: Collection[int] = ()) -> list[set[int]]:
         """The keys of each held-out set, at most `counts[n]` and `share` of the pairs, but one sentence if any can be.
 
-        At least one sentence is left to train on, so with too few of them the later sets stay empty.
+        Those that `stay`, or else at least one sentence, are left to train on, so with too few of them the later sets
+        stay empty.
         """
-        keys = sorted(self._counts)
-        spare = len(keys) - 1
+        keys = sorted(key for key in self._counts if key not in stay)
+        spare = len(keys) - (not stay)
         chosen: list[set[int]] = []
         for count in counts:
             room = min(count, max(1, int(share * self.total)))

@@ -22,15 +22,16 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from regard.data.badlines import BadLines, Location
-from regard.data.files import at_home
+from regard.data.files import at_home, in_letters, matches
 from regard.data.tables import csv_cells, no_text
 from regard.errors import UserError
 
 Split = Literal["train", "valid", "test"]
-Content = Path | bytes | NDArray[np.uint8]
-"""A file, its bytes, or pixels (height, width) or (height, width, channels)."""
+Content = Path | bytes | NDArray[np.uint8] | Image.Image
+"""A file, its bytes, pixels (height, width) or (height, width, channels), or an image that Pillow has open."""
 
 ALLOWED = (
     "a folder with a folder per class, a table of paths and labels (.csv, .tsv, .jsonl), IDX files (MNIST's layout), "
@@ -84,6 +85,9 @@ def open_album(sources: Sequence[str | Path], columns: Sequence[str] | None = No
             _folder(album, path, columns)
         elif path.is_file():
             _file(album, path, columns)
+        elif behind := matches(source):
+            for path in behind:
+                _file(album, path, columns)
         else:
             raise UserError(f"{source}: there is no such file or folder; give {ALLOWED}")
     if not album.splits:
@@ -117,7 +121,7 @@ def _folder(album: Album, folder: Path, columns: Sequence[str] | None) -> None:
             _classes(album, _SPLITS[path.name.lower()], path)
         if others := [path.name for path in folders if path not in splits]:
             album.notes.append(f"beside the folders of splits in {folder}: {', '.join(others)}: not read")
-    elif known or (tables and not columns and not folders):
+    elif known or (tables and not folders):
         for path in known or tables:
             _file(album, path, columns)
     elif tables and len(tables) < 4 and all(_is_table_of_images(path) for path in tables):
@@ -156,15 +160,17 @@ def _classes(album: Album, split: Split, folder: Path) -> None:
             album.notes.append(f"the class folder {one} holds no image: {one.name!r} is not among the classes")
             continue
 
-        def read(bad: BadLines, files: list[Path] = files, label: str = one.name) -> Iterator[Picture]:
-            return (Picture(Location(str(path), 0), label, path) for path in files)
+        def read(
+            bad: BadLines, files: list[Path] = files, label: str = in_letters(Path(one.name))
+        ) -> Iterator[Picture]:
+            return (Picture(Location(in_letters(path), 0), label, path) for path in files)
 
         album.add(split, files, read)
 
 
 def _table(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterator[Picture]:
     """Rows with a path, relative to the table, and a label."""
-    rows = _json_rows(path, bad) if path.suffix.lower() in (".jsonl", ".ndjson") else _csv_rows(path, bad)
+    rows = _json_rows(path, bad) if path.suffix.lower() in (".jsonl", ".ndjson") else _csv_rows(path, columns, bad)
     names: tuple[str, str] | None = None
     for line, row in rows:
         names = names or _columns(path, list(row), columns)
@@ -176,14 +182,21 @@ def _table(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterator
         yield Picture(Location(str(path), line), str(label), path.parent / str(image))
 
 
-def _csv_rows(path: Path, bad: BadLines) -> Iterator[tuple[int, dict[str, Any]]]:
+def _csv_rows(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterator[tuple[int, dict[str, Any]]]:
+    """A first line that names a file, or lacks the columns 0, 1, ... that are asked for, is a row; else it is the
+    header."""
     header: list[str] | None = None
-    for cells, where in csv_cells(path, bad, tabs=path.suffix.lower() == ".tsv"):
-        if cells is None:
+    for found, where in csv_cells(path, bad, tabs=path.suffix.lower() == ".tsv"):
+        if found is None:
             continue
+        cells = [cell.strip() for cell in found]
         if header is None:
-            header = [cell.strip() for cell in cells]
-        elif no_text(" ".join(cells)):
+            numbered = columns is not None and not set(columns) <= set(cells) and all(map(str.isdecimal, columns))
+            if not numbered and not any((path.parent / cell).is_file() for cell in cells):
+                header = cells
+                continue
+            header = [str(number) for number in range(len(cells))]
+        if no_text(" ".join(cells)):
             bad.read += 1
             bad.add("encoding", where, " | ".join(cells))
         else:

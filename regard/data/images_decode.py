@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import io
 import struct
 import warnings
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
@@ -96,27 +97,39 @@ def as_tensor(pixels: NDArray[np.uint8]) -> Tensor:
     return torch.from_numpy(np.array(pixels.transpose(0, 3, 1, 2), order="C"))
 
 
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Without Pillow's warnings of odd metadata, which the pixels do not depend on. Not for several threads at once."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
 def decode(content: Content, channels: int) -> Image.Image:
     """Upright, in grey (1 channel) or RGB (3); what is transparent becomes white. Of an animation the first picture."""
     if isinstance(content, np.ndarray):
         if content.ndim not in (2, 3) or content.shape[2:] not in ((), (1,), (3,), (4,)):
             raise Unreadable("image", f"its pixels are {content.shape}; height, width, and 1, 3 or 4 channels are read")
+        if content.dtype != np.uint8:
+            raise Unreadable("image", f"its pixels are {content.dtype}; bytes from 0 to 255 (uint8) are read")
         return _in_channels(Image.fromarray(content.squeeze(-1) if content.shape[2:] == (1,) else content), channels)
+    if isinstance(content, Image.Image):
+        return _in_channels(ImageOps.exif_transpose(content), channels)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # oddities of metadata, which the pixels do not depend on
-            with Image.open(io.BytesIO(content) if isinstance(content, bytes) else content) as image:
-                width, height = image.size
-                if width * height > MOST_PIXELS:
-                    raise Unreadable("pixels", f"{width:,} x {height:,} pixels, at most {MOST_PIXELS:,} are decoded")
-                image.load()
-                return _in_channels(ImageOps.exif_transpose(image), channels)
+        with Image.open(io.BytesIO(content) if isinstance(content, bytes) else content) as image:
+            width, height = image.size
+            if width * height > MOST_PIXELS:
+                raise Unreadable("pixels", f"{width:,} x {height:,} pixels, at most {MOST_PIXELS:,} are decoded")
+            image.load()
+            return _in_channels(ImageOps.exif_transpose(image), channels)
     except UnidentifiedImageError:
         raise Unreadable("image", "not an image in a known format") from None
     except Image.DecompressionBombError as problem:
         raise Unreadable("pixels", str(problem)) from None
-    except (FileNotFoundError, IsADirectoryError):
+    except FileNotFoundError:
         raise Unreadable("missing", "there is no such file") from None
+    except IsADirectoryError:
+        raise Unreadable("missing", "it is a folder; name its files") from None
     except (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error, IndexError, KeyError) as problem:
         raise Unreadable("image", str(problem) or type(problem).__name__) from None
 

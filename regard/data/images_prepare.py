@@ -26,10 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.badlines import BadLines, Location
+from regard.data.files import in_letters
 from regard.data.folders import building
 from regard.data.holdout import Holdout, key_of
 from regard.data.images import Album, Picture, Split, open_album
-from regard.data.images_decode import Framing, Unreadable
+from regard.data.images_decode import Framing, Unreadable, quiet
 from regard.data.prepare import Progress
 from regard.errors import UserError
 
@@ -66,7 +67,9 @@ class Images:
             pixels = np.asarray(np.memmap(folder / "pixels.bytes", np.uint8, "r", shape=shape))
         except FileNotFoundError as problem:
             raise UserError(f"{problem.filename}: missing; this is no folder of prepared images") from None
-        except (KeyError, TypeError, OSError) as problem:
+        except UserError:
+            raise
+        except (KeyError, TypeError, ValueError, EOFError, OSError) as problem:
             raise UserError(f"{folder}: damaged ({problem}); delete it and prepare the images again") from None
         return cls(folder, pixels, labels, names, rows, about["classes"], about["called"], framing, about["summary"])
 
@@ -168,16 +171,21 @@ class _Job:
             raise UserError(f"{', '.join(self.wishes.train)}: no image can be read ({self.bad.summary()})")
 
     def _hold_out(self) -> None:
-        """Equal pictures stay together: one in training and its copy in the test would make it a memory exercise."""
+        """Equal pictures stay together: one in training and its copy in the test would make it a memory exercise. Of
+        every class at least one stays to be trained on."""
         wanted = {"valid": self.wishes.valid_count, "test": self.wishes.test_count}
         wanted = {name: count for name, count in wanted.items() if name not in self.rows and count}
+        classes: dict[str, int] = {}
+        for row in self.rows["train"]:
+            classes[self.labels[row]] = max(self.keys[row], classes.get(self.labels[row], 0))
+        stay = set(classes.values())
         holdout = Holdout(2 * sum(wanted.values()) + 100)
         for row in self.rows["train"]:
             holdout.see(self.keys[row])
-        taken: set[int] = set()
-        for name, keys in zip(wanted, holdout.choose(list(wanted.values()), self.wishes.share), strict=True):
+        chosen = holdout.choose(list(wanted.values()), self.wishes.share, stay)
+        for name, keys in zip(wanted, chosen, strict=True):
             self.rows[name] = [row for row in self.rows["train"] if self.keys[row] in keys]
-            taken |= keys
+        taken = set().union(*chosen)
         self.rows["train"] = [row for row in self.rows["train"] if self.keys[row] not in taken]
         if not self.rows.get("valid"):
             self.rows["valid"] = self.rows["train"][:1000]
@@ -213,6 +221,8 @@ class _Job:
             raise UserError(
                 f"options.class_names: {len(names)} names for {len(classes)} classes ({', '.join(classes)})"
             )
+        if twice := [name for name, times in Counter(names).items() if times > 1]:
+            raise UserError(f"options.class_names: {twice[0]!r} is there twice; every class needs a name of its own")
         return list(names)
 
     def _measured(self) -> Framing:
@@ -251,7 +261,9 @@ def decoded(pictures: Iterator[Picture], framing: Framing, bad: BadLines) -> Ite
 
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         while together := list(islice(pictures, _TOGETHER)):
-            for picture, found in zip(together, pool.map(one, together), strict=True):
+            with quiet():
+                pixels = list(pool.map(one, together))
+            for picture, found in zip(together, pixels, strict=True):
                 if isinstance(found, Unreadable):
                     bad.add(found.reason, picture.where, str(found))
                 else:
@@ -260,7 +272,7 @@ def decoded(pictures: Iterator[Picture], framing: Framing, bad: BadLines) -> Ite
 
 def place_of(picture: Picture) -> Location:
     """The image's own file, or the place in a file that holds many."""
-    return Location(str(picture.content), 0) if isinstance(picture.content, Path) else picture.where
+    return Location(in_letters(picture.content), 0) if isinstance(picture.content, Path) else picture.where
 
 
 def _stamp(path: Path) -> tuple[int, int]:

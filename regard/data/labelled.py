@@ -11,7 +11,7 @@ from typing import Any
 
 from regard.data.badlines import BadLines, Location
 from regard.data.files import expand, lines
-from regard.data.tables import Lookup, Row, pick, read_table
+from regard.data.tables import Lookup, NoColumnError, Row, pick, read_table
 from regard.errors import UserError
 
 TEXTS = ("text", "sentence", "sentence1", "premise", "question1", "review", "content", "message")
@@ -124,16 +124,18 @@ def read_choices(
         rows = list(rows)
         if len(rows) != len(labels):
             raise UserError(f"{len(labels):,} labels beside {len(rows):,} usable rows: they must match, line by line")
+    look = Lookup(situation, bad)
     for number, (row, where) in enumerate(rows):
-        found, label = situation(row), labels[number] if labels else row.get("label")
+        found, label = look(row, where), labels[number] if labels else row.get("label")
         if found is None:
-            bad.add("columns", where, " | ".join(map(str, row)))
-        elif label is None or not (named := str(label).strip().removesuffix(".0")):
+            continue
+        if label is None or not (named := str(label).strip().removesuffix(".0")):
             bad.add("unlabelled", where, found[0])
         elif not named.isdecimal() or int(named) >= len(found[1]):
             bad.add("option", where, f"{label}: {found[0]}")
         else:
             yield Choice(*found, int(named)), where
+    look.end()
 
 
 def _labels_apart(paths: list[str]) -> tuple[list[str], list[str]]:
@@ -143,7 +145,7 @@ def _labels_apart(paths: list[str]) -> tuple[list[str], list[str]]:
     return [path for path in paths if path not in apart], labels
 
 
-def situation(row: Row) -> tuple[str, list[str]] | None:
+def situation(row: Row, where: Location) -> tuple[str, list[str]]:
     """A situation and the ways to go on, by the columns that the well-known sets have."""
     options: list[Any]
     if isinstance(row.get("options"), list):
@@ -157,9 +159,14 @@ def situation(row: Row) -> tuple[str, list[str]] | None:
     elif "sol1" in row and "sol2" in row:  # PIQA
         context, options = _joined(row, "goal"), [row["sol1"], row["sol2"]]
     else:
-        return None
+        raise NoColumnError(
+            f"{where.path}: no columns of a choice; there are {', '.join(map(str, row))}. Name them context, options "
+            "(a list) and label, or as SWAG, HellaSwag, Cosmos QA or PIQA do"
+        )
     texts = [str(one).strip() for one in options]
-    return (context, texts) if context and len(texts) > 1 and all(texts) else None
+    if not context or len(texts) < 2 or not all(texts):
+        raise NoColumnError(f"{where.path}: a context and two or more ways to go on are needed, and none may be empty")
+    return context, texts
 
 
 def _numbered(row: Row, name: str) -> list[Any]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import io
 import math
-import textwrap
 import warnings
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
@@ -23,7 +22,7 @@ import numpy as np
 
 from regard.data.folders import atomic
 from regard.errors import UserError, nearest
-from regard.explorer.fonts import GAP, LEADING, TINY, Labels, advice, covering, house, is_truetype, readable, width
+from regard.explorer.fonts import GAP, LEADING, TINY, Labels, advice, covering, house, is_truetype, width, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.colors import LinearSegmentedColormap
@@ -205,14 +204,13 @@ class _Sheet:
     def header(self, title: str | None, caption: str, room: float) -> float:
         """The title and the caption below it; returns where the figure goes on."""
         y = _MARGIN
-        if title and (title := " ".join(readable(word, len(word)) for word in title.split())):
-            families, room = covering(title).families, max(room, 4.5) - _MARGIN
-            per_line = int(len(title) * room / width(title, _TITLE, families))
-            for line in textwrap.wrap(title, max(per_line, 8)):
-                self.text(_MARGIN, y, line, _TITLE, vertical="top", families=families)
-                self.grow(_MARGIN + width(line, _TITLE, families), y)
-                y += _TITLE / 72 * LEADING
-            y += 0.04
+        lines = wrapped(title or "", _TITLE, max(room, 4.5) - _MARGIN)
+        families = covering(lines).families
+        for line in lines:
+            self.text(_MARGIN, y, line, _TITLE, vertical="top", families=families)
+            self.grow(_MARGIN + width(line, _TITLE, families), y)
+            y += _TITLE / 72 * LEADING
+        y += 0.04 if lines else 0
         if caption:
             self.text(_MARGIN, y, caption, _SMALL, SOFT, vertical="top")
             self.grow(_MARGIN + width(caption, _SMALL, covering(caption).families), y)

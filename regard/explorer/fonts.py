@@ -9,6 +9,7 @@ through libraqm, from 3.11 on.
 from __future__ import annotations
 
 import math
+import textwrap
 import threading
 import unicodedata
 import warnings
@@ -40,6 +41,13 @@ def readable(token: str, longest: int = 32) -> str:
     if not shown.strip():
         return "␣"
     return shown if len(shown) <= longest else shown[: longest - 1].rstrip(_JOINERS) + "…"
+
+
+def wrapped(title: str, size: float, room: float) -> list[str]:
+    """A title as lines that are at most `room` inches wide."""
+    title = " ".join(readable(word, len(word)) for word in title.split())
+    per_line = int(len(title) * room / width(title, size, covering(title).families)) if title else 8
+    return textwrap.wrap(title, max(per_line, 8))
 
 
 def _visible(character: str) -> str:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from regard.errors import UserError
 from regard.explorer.figures import PAPER, SOFT, TEXT, save, writable
-from regard.explorer.fonts import covering, house
+from regard.explorer.fonts import LEADING, covering, house, wrapped
 from regard.explorer.rollout import rolled
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Pixels = NDArray[np.uint8]
 _PANEL, _SMALL = 2.2, 1.05  # inches
+_TITLE = 10.0  # points
 
 
 def rollout(record: AttentionRecord) -> Weights:
@@ -140,14 +141,16 @@ class _Sheet:
         from matplotlib.figure import Figure
 
         margin, self.gap, self.below = 0.15, 0.12, 0.3
-        top = margin + (0.3 if title else 0)
         self.sides = rows
-        wide = 2 * margin + max(sum(row) + self.gap * (len(row) - 1) for row in rows)
+        wide = max(2.2, 2 * margin + max(sum(row) + self.gap * (len(row) - 1) for row in rows))
+        lines = wrapped(title, _TITLE, wide - 2 * margin)
+        top = margin + (0.12 + len(lines) * _TITLE / 72 * LEADING if lines else 0)
         high = top + sum(row[0] + self.below for row in rows) + margin / 2
         with house():
             self.figure = Figure(figsize=(wide, high), facecolor=PAPER)
-            if title:
-                self.figure.text(margin / wide, 1 - margin / high, title, **_style(title, 10, TEXT))
+            for number, line in enumerate(lines):
+                y = margin + number * _TITLE / 72 * LEADING
+                self.figure.text(margin / wide, 1 - y / high, line, **_style(line, _TITLE, TEXT))
         self.wide, self.high, self.left, self.top = wide, high, margin, top
 
     def panel(self, row: int, column: int, image: NDArray[Any], text: str = "") -> None:

@@ -51,9 +51,10 @@ def export(saved: Saved, out: Path) -> None:
         raise UserError(f"{saved.path}: a {kind} has no published layout; these have: {', '.join(WRITERS)}")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UserError(f"{out}: is there already; choose another --out")
+    made = [path for path in (out, *out.parents) if not path.exists()]
     out.mkdir(parents=True, exist_ok=True)
     try:
         WRITERS[kind](saved, out)
     except BaseException:  # half a folder would look like a whole one
-        shutil.rmtree(out)
+        shutil.rmtree(made[-1] if made else out)
         raise

@@ -8,6 +8,7 @@ preprocessor_config.json   -> how images are shown to the model: `Framing`
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -99,7 +100,7 @@ def read_vit(folder: Folder) -> Saved:
     weights, unused, missing = layout.with_head(names).to_ours(folder.weights, config.model.model_dump())
     if missing:
         raise UserError(f"{folder.path}: weights are missing: {listed(missing)}")
-    framing = read_framing(folder.path, int(folder.config.get("num_channels", 3)), folder.model_type)
+    framing = read_framing(folder, int(folder.config.get("num_channels", 3)))
     facts = {"classes": _classes(folder), **framing.facts()}
     return Saved(folder.path, config, weights, facts=facts, unused=unused)
 
@@ -119,11 +120,12 @@ def write_vit(saved: Saved, out: Path) -> None:
     (out / PROCESSOR).write_text(json.dumps(_processor(saved.facts, layout), indent=2) + "\n", encoding="utf8")
 
 
-def read_framing(path: Path, channels: int, model_type: str) -> Framing:
-    """From the settings of their image processor; those that `transformers` has for the family where there are none."""
-    deit = model_type == "deit"
-    read: dict[str, Any] = {"size": 256 if deit else 224, "resample": 3 if deit else 2, "do_center_crop": deit}
-    read |= {"crop_size": 224, "image_mean": [0.5], "image_std": [0.5]}
+def read_framing(folder: Folder, channels: int) -> Framing:
+    """From the settings of their image processor; where there are none, those that `transformers` has for the family,
+    on images of the size that the model was trained on."""
+    path, deit, image = folder.path, folder.model_type == "deit", int(folder.config.get("image_size", 224))
+    read: dict[str, Any] = {"size": round(image * 8 / 7) if deit else image, "crop_size": image}
+    read |= {"resample": 3 if deit else 2, "do_center_crop": deit, "image_mean": [0.5], "image_std": [0.5]}
     read |= read_json(path / PROCESSOR) if (path / PROCESSOR).is_file() else {}
     if abs(float(read.get("rescale_factor", 1 / 255)) - 1 / 255) > 1e-6 or not read.get("do_rescale", True):
         raise UserError(f"{path / PROCESSOR}: only pixels rescaled by 1/255 are supported")
@@ -173,4 +175,6 @@ def _classes(folder: Folder) -> list[str]:
     named: Mapping[str, Any] = folder.config.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
     if named.keys() != {str(number) for number in range(len(named))}:
         raise UserError(f"{folder.path}: config.json: id2label: must name every class from 0 on")
-    return [str(named[str(number)]) for number in range(len(named))]
+    names = [str(named[str(number)]) for number in range(len(named))]
+    twice = {name for name, times in Counter(names).items() if times > 1}  # ImageNet has two cranes
+    return [f"{name} ({number})" if name in twice else name for number, name in enumerate(names)]

@@ -128,9 +128,11 @@ def _same(given: str, token: str) -> bool:
 def _explained(error: RequestValidationError) -> str:
     """The first thing that is wrong, for a person."""
     item = error.errors()[0]
-    field = ".".join(str(part) for part in item["loc"] if part != "body")
+    parts = [str(part) for part in item["loc"] if part != "body"]
+    field = ".".join(part for part in parts if part.replace("_", "").isalnum())  # not the kinds that it may be of
     if item["type"] == "json_invalid":
         return "The request is not valid JSON."
     if not field:
         return "The request must be a JSON object, sent with the header Content-Type: application/json."
-    return f"{field or 'request'}: {item['msg'][0].lower()}{item['msg'][1:]}"
+    given = "" if item["type"] in ("missing", "extra_forbidden") else f" = {repr(item['input'])[:60]}"
+    return f"{field}{given}: {item['msg'][0].lower()}{item['msg'][1:]}"

@@ -62,9 +62,14 @@ class Found:
     @property
     def row(self) -> dict[str, Any]:
         """As JSON."""
-        return {
-            "question": self.question, "answer": self.text, "start": self.start, "probability": self.probability
-        }  # fmt: skip
+        row = {"question": self.question, "answer": self.text, "start": self.start, "probability": self.probability}
+        return row | ({"truncated": True} if self.truncated else {})
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the question was too long, and only its beginning was read; of a context all is."""
+        sides = zip(self.window.offsets, self.window.sequence_ids, strict=True)
+        return bool(self.question[max((end for (_, end), side in sides if side == 0), default=0) :].strip())
 
     @property
     def attention(self) -> AttentionRecord:

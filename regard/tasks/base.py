@@ -137,8 +137,8 @@ class Task(ABC):
         """The object that has the task's verb: a `Translator`, a `Classifier`, ... (mostly a `Predictor`)."""
 
     @classmethod
-    def inherited(cls, saved: Saved) -> Facts:
-        """The options that a run which begins with `saved` takes over from it."""
+    def inherited(cls, saved: Saved, chosen: Values) -> Facts:
+        """The options that a run which begins with `saved`, and has `chosen` settings, takes over from it."""
         return {}
 
     @property

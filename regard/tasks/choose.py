@@ -55,9 +55,13 @@ class Chosen:
     @property
     def row(self) -> dict[str, Any]:
         """As JSON."""
-        return {
-            "context": self.context, "number": self.number, "choice": self.text, "probabilities": self.probabilities
-        }  # fmt: skip
+        row = {"context": self.context, "number": self.number, "choice": self.text}
+        return {**row, "probabilities": self.probabilities} | ({"truncated": True} if self.truncated else {})
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the situation with some choice was too long, and only a part of it was read."""
+        return any(one.overflowing for one in self.encodings)
 
     @property
     def attention(self) -> AttentionRecord:

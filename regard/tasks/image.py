@@ -17,10 +17,10 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from regard.config import Config, Settings
+from regard.config import Config, Settings, Values
 from regard.data.folders import link_or_copy
 from regard.data.images_augment import colour, cutmix, flip, mixup, rand_augment, resized_crop, shift
 from regard.data.images_decode import Fit, Framing, Resample, as_tensor
@@ -43,7 +43,9 @@ class ImageOptions(Settings):
         default="shift", description="move each image a little, or show a part of it (for photographs)"
     )
     shift: int | None = Field(default=None, ge=0, description="pixels to move by at most; by default an eighth")
-    scale: tuple[float, float] = Field(default=(0.35, 1.0), description="share of the area that a resized crop shows")
+    scale: tuple[float, float] = Field(
+        default=(0.35, 1.0), description="share of the area that a resized crop shows, at least and at most"
+    )
     flip: bool = Field(default=True, description="exchange left and right in every second image")
     colour: float = Field(default=0.0, ge=0, le=1, description="change of brightness, contrast and saturation")
     changes: int = Field(default=0, ge=0, description="RandAugment: random changes of each image")
@@ -58,6 +60,17 @@ class ImageOptions(Settings):
     mean: list[float] | None = Field(default=None, description="of each channel; by default the training images'")
     deviation: list[float] | None = Field(default=None, description="of each channel; as mean")
     class_names: list[str] | None = Field(default=None, description="names for classes that are only numbered")
+
+    @model_validator(mode="after")
+    def _possible(self) -> ImageOptions:
+        least, most = self.scale
+        if not 0 < least <= most <= 1:
+            raise ValueError(
+                f"scale = {list(self.scale)}: must be two shares from 0 to 1, the smaller first (try [0.35, 1])"
+            )
+        if self.deviation is not None and min(self.deviation, default=1) <= 0:
+            raise ValueError(f"deviation = {self.deviation}: must be above 0, since pixels are divided by it")
+        return self
 
 
 @dataclass(frozen=True)
@@ -109,15 +122,26 @@ class Image(Task):
         return ImageClassifier(model, saved.facts)
 
     @classmethod
-    def inherited(cls, saved: Saved) -> Facts:
-        """A model that is trained further is shown images as before."""
+    def check(cls, config: Config) -> None:
+        super().check(config)
+        model = _settings(config)
+        if unseen := model.image % model.patch:
+            raise UserError(
+                f"model.patch = {model.patch}: must divide model.image = {model.image}, or the last {unseen} pixels of "
+                f"each side are never seen (try model.image = {model.image - unseen})"
+            )
+
+    @classmethod
+    def inherited(cls, saved: Saved, chosen: Values) -> Facts:
+        """A model that is trained further is shown images as before; the border keeps its share of another size."""
         if not saved.facts.get("mean"):
             return {}
-        framing = Framing.of(saved.facts)
+        framing, image = Framing.of(saved.facts), chosen.get("model.image")
+        size = image if isinstance(image, int) else framing.size
         return {
             "fit": framing.fit,
             "resample": framing.resample,
-            "stored": framing.stored,
+            "stored": round(framing.stored * size / framing.size),
             "mean": list(framing.mean),
             "deviation": list(framing.deviation),
         }

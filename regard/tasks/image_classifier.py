@@ -20,8 +20,9 @@ from torch import Tensor, nn
 
 from regard.config import DataConfig
 from regard.data.badlines import BadLines
+from regard.data.files import in_letters
 from regard.data.images import Content, Split, open_album
-from regard.data.images_decode import Framing, Unreadable
+from regard.data.images_decode import Framing, Unreadable, quiet
 from regard.data.images_prepare import decoded, place_of
 from regard.errors import UserError
 from regard.models.base import ImageEncoder
@@ -112,15 +113,15 @@ class ImageClassifier(Predictor):
         """Each image in turn: what it shows, or, for a file that holds no image, the error that says so."""
         coming = iter(images)
         while together := list(islice(coming, TOGETHER)):
-            read = [self._read(Path(one) if isinstance(one, str) else one) for one in together]
+            with quiet():
+                read = [self._read(Path(one) if isinstance(one, str) else one) for one in together]
             seen = [one for one in read if not isinstance(one, UserError)]
             found = iter(self.probabilities(np.stack(seen)) if seen else ())
             for source, pixels in zip(together, read, strict=True):
                 if isinstance(pixels, UserError):
                     yield pixels
                     continue
-                name = str(source) if isinstance(source, str | Path) else f"{len(source)} bytes"
-                yield self._named(name, pixels, next(found))
+                yield self._named(_name(source), pixels, next(found))
 
     @torch.inference_mode()
     def probabilities(self, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
@@ -200,8 +201,7 @@ class ImageClassifier(Predictor):
         try:
             return self.framing.pixels(content)
         except Unreadable as problem:
-            name = content if isinstance(content, Path) else "an image"
-            return UserError(f"{name}: cannot be classified ({problem})")
+            return UserError(f"{_name(content)}: cannot be classified ({problem})")
 
     def _named(self, source: str, pixels: NDArray[np.uint8], found: NDArray[np.float32]) -> Classification:
         order = np.argsort(-found, kind="stable")
@@ -218,3 +218,12 @@ class ImageClassifier(Predictor):
         first = (self.framing.stored - self.framing.size) // 2
         rest = self.framing.stored - self.framing.size - first
         return np.pad(seen, ((first, rest), (first, rest), (0, 0)))
+
+
+def _name(source: Content | str) -> str:
+    if isinstance(source, str | Path):
+        return in_letters(Path(source))
+    if isinstance(source, bytes):
+        return f"{len(source):,} bytes"
+    height, width = source.shape[:2] if isinstance(source, np.ndarray) else (source.height, source.width)
+    return f"an image of {width} x {height} pixels"

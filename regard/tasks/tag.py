@@ -26,7 +26,7 @@ from regard.data.batching import pad
 from regard.data.conll import Tagged, read_tagged
 from regard.data.examples import Examples
 from regard.data.subwords import Subwords
-from regard.errors import UserError, listed
+from regard.errors import listed
 from regard.nn.record import AttentionRecord
 from regard.tasks.class_scores import tag_scores
 from regard.tasks.encoder import EncoderBatch, EncoderPredictor, EncoderTask, Predicted, encoder_config, unlearnt
@@ -62,7 +62,7 @@ class TaggedWords:
     def attention(self) -> AttentionRecord:
         """What every head looked at in this sentence (in the first part of a long one)."""
         if not self.parts:
-            raise UserError("a sentence without words has no attention")
+            return AttentionRecord({})
         return self.tagger.reader.look(self.parts[0])
 
 
@@ -182,10 +182,11 @@ def split(tokenizer: Subwords, words: Sequence[str], most: int) -> Iterator[Enco
     """
     rest = [word if tokenizer.encode(word) else "?" for word in words]
     while rest:
-        (whole,) = tokenizer.inputs([rest], most=10**9, words=True)
+        coming = rest[:most]  # each has a piece or more, so that no further one can fit
+        (whole,) = tokenizer.inputs([coming], most=10**9, words=True)
         places = firsts(whole)
         room = most - (len(whole.ids) - (1 + max(n for n, w in enumerate(whole.word_ids) if w is not None)) + places[0])
-        fitting = [n for n in range(1, len(rest) + 1) if _end(whole, places, n) - places[0] <= room]
+        fitting = [n for n in range(1, len(coming) + 1) if _end(whole, places, n) - places[0] <= room]
         count = max(fitting, default=1)
         (part,) = tokenizer.inputs([rest[:count]], most=most, words=True)
         yield part

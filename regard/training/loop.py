@@ -235,9 +235,17 @@ class Trainer:
         return contextlib.nullcontext()
 
     def _precision(self) -> contextlib.AbstractContextManager[Any]:
-        kind, device = self.config.precision, self.ranks.device.type
-        able = device == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
-        return torch.autocast(device, torch.bfloat16, enabled=kind == "bfloat16" or (kind == "auto" and able))
+        return torch.autocast(self.ranks.device.type, torch.bfloat16, enabled=in_bfloat16(self.config, self.ranks))
+
+
+def in_bfloat16(config: TrainConfig, ranks: Ranks) -> bool:
+    """Whether products are in bfloat16: by `auto` where the device multiplies in it faster than in float32."""
+    if config.precision != "auto":
+        return config.precision == "bfloat16"
+    if ranks.device.type == "cpu":
+        able = torch.cpu.get_capabilities()
+        return bool(able.get("avx512_bf16") or able.get("amx_bf16"))
+    return ranks.device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
 
 
 def _mix(seed: int, step: int, index: int) -> int:

@@ -25,7 +25,7 @@ from regard.training.display import Display, clock
 from regard.training.distributed import Ranks, join
 from regard.training.folder import Progress, RunFolder, read_run_config, write_text
 from regard.training.interrupt import Interrupt
-from regard.training.loop import Trainer
+from regard.training.loop import Trainer, in_bfloat16
 from regard.training.memory import keep_freed_memory
 from regard.training.optimizer import freeze
 from regard.training.saved import open_saved, trained_model
@@ -94,7 +94,7 @@ def _model_layer(task: str, model: str | None, chosen: Values) -> tuple[str, Val
         raise UserError(f"--model {model}: is settled by --from {start}; leave one of them out")
     saved = open_saved(Path(str(start)))
     text = {} if saved.text is None else {"tokenizer": {"file": str(start)}}
-    options = task_named(task).inherited(saved)
+    options = task_named(task).inherited(saved, chosen)
     return f"from {start}", {"model": saved.config.model.model_dump(), "options": options, **text}
 
 
@@ -294,6 +294,7 @@ def _fit(config: Config, task: Task, folder: RunFolder, ranks: Ranks, display: D
     name = "-".join(filter(None, (config.model.kind, config.model.size)))
     display.note(
         f"Model {name}: {count:,} parameters, on {ranks.device.type}"
+        + (", in bfloat16" if in_bfloat16(config.train, ranks) else "")
         + (f", {ranks.size} processes" if ranks.size > 1 else "")
     )
     if frozen := freeze(model, config.train.freeze):

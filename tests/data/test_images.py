@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -280,6 +281,43 @@ def test_tables_name_what_is_missing(tmp_path: Path) -> None:
         list(open_album([table], ["a", "b"]).read("train", BadLines()))
 
 
+def test_a_table_without_a_header_loses_no_image(tmp_path: Path) -> None:
+    good_folders(tmp_path / "files")
+    rows = [f"files/{label(n)}/{n}.png, {label(n)}" for n in range(30)]
+    (tmp_path / "all.csv").write_text("\n".join(rows) + "\n", encoding="utf8")
+    for columns in (None, ["0", "1"]):
+        images = prepared(tmp_path / "all.csv", tmp_path / "cache", columns=columns)
+        assert (len(images.pixels), images.classes) == (30, ["cat", "dog", "owl"]), columns
+
+
+def test_of_every_class_an_image_is_trained_on(tmp_path: Path) -> None:
+    for number in range(13):
+        path = tmp_path / "photos" / ("owl" if number == 12 else label(number % 2)) / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(png(pixels(number)))
+    for seed in range(40):
+        images = prepared(tmp_path / "photos", tmp_path / f"cache{seed}", seed=seed)
+        assert set(images.labels[images.rows["train"]]) == {0, 1, 2}, seed
+        assert sum(map(len, images.rows.values())) == 13
+
+
+def test_names_that_are_no_letters_can_be_kept(tmp_path: Path) -> None:
+    good_folders(tmp_path / "photos")
+    (tmp_path / "photos" / "cat").rename(os.fsdecode(os.fsencode(tmp_path / "photos") + b"/caf\xe9"))
+    images = prepared(tmp_path / "photos", tmp_path / "cache")
+    assert images.classes == ["caf\ufffd", "dog", "owl"]
+    json.dumps(images.names, ensure_ascii=False).encode()
+
+
+def test_a_pattern_names_several_files(tmp_path: Path) -> None:
+    for number in range(2):
+        images = [{"bytes": png(pixels(number * 30 + one)), "path": None} for one in range(30)]
+        pq.write_table(
+            pa.table({"image": images, "label": [one % 3 for one in range(30)]}), tmp_path / f"{number}.parquet"
+        )
+    assert len(prepared(tmp_path / "*.parquet", tmp_path / "cache").pixels) == 60
+
+
 def test_classes_that_were_not_trained_on_are_counted(tmp_path: Path) -> None:
     good_folders(tmp_path / "photos" / "train")
     good_folders(tmp_path / "photos" / "test", 6)
@@ -341,6 +379,8 @@ def test_numbered_classes_can_be_named(tmp_path: Path) -> None:
     assert prepared(tmp_path, tmp_path / "two").classes == [str(number) for number in range(12)], "in counting order"
     with pytest.raises(UserError, match="class_names: 11 names for 12 classes"):
         prepared(tmp_path, tmp_path / "three", class_names=names[1:])
+    with pytest.raises(UserError, match="class_names: 'name 1' is there twice"):
+        prepared(tmp_path, tmp_path / "four", class_names=[*names[1:], "name 1"])
 
 
 def test_what_is_no_source_is_said(tmp_path: Path) -> None:

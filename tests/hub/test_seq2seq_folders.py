@@ -179,6 +179,7 @@ def test_what_has_no_published_form_is_refused(tmp_path: Path) -> None:
     settings |= {"tokenizer.kind": "char", "model.width": 16, "model.inner": 16, "model.heads": 2}
     train("translate", [str(pairs)], out=tmp_path / "run", settings=settings)
     with pytest.raises(UserError, match=r"model\.norm = 'pre': cannot be written as marian, which has 'post'"):
-        export(open_saved(tmp_path / "run"), tmp_path / "out")
+        export(open_saved(tmp_path / "run"), tmp_path / "new" / "out")
+    assert not (tmp_path / "new").exists(), "nothing is left of it"
     with pytest.raises(UserError, match=r"task .translate., it cannot summarize"):
         regard.load(tmp_path / "run").summarize("a", SearchConfig())

@@ -151,6 +151,17 @@ def test_a_published_classifier_classifies(tmp_path: Path) -> None:
     assert found.label == max(expected, key=lambda name: expected[name])
 
 
+def test_two_classes_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    """ImageNet has two cranes, and a folder may have no processor: then images are as large as the model's."""
+    peer = peer_of(KINDS[0], SHAPES[0])
+    names = ["crane", "dog", "crane", *(f"class {number}" for number in range(3, peer.config.num_labels))]
+    peer.config.id2label = dict(enumerate(names))
+    peer.save_pretrained(tmp_path)
+    saved = open_published(tmp_path)
+    assert saved.facts["classes"][:3] == ["crane (0)", "dog", "crane (2)"]
+    assert saved.facts["size"] == saved.facts["stored"] == peer.config.image_size
+
+
 @pytest.mark.parametrize("setting", [{"summary": "mean"}, {"positions": "sinusoid"}, {"norm": "post"}])
 def test_what_they_have_no_name_for_is_refused(setting: dict[str, Any]) -> None:
     config = VitConfig(**{"width": 16, "heads": 2, **setting})

@@ -135,6 +135,7 @@ def test_a_text_is_streamed_as_it_is_written(address: str) -> None:
         ("/translate", {"run": "transformer", "texts": "a", "search": {"beam": 0}}, 400, "search.beam = 0"),
         ("/translate", {"run": "transformer", "texts": ["a"] * 257}, 400, "257 texts: at most 256"),
         ("/classify", {"run": "bert", "text": "a"}, 422, "texts: field required"),
+        ("/classify", {"run": "bert", "texts": 3}, 422, "texts = 3: input should be"),
         ("/classify", {"run": "bert", "texts": ["a", "b"], "seconds": ["c"]}, 400, "1 beside 2 texts"),
         ("/generate", {"run": "writer", "prompts": ["a"], "stream": True}, 400, "stream: is for one prompt"),
         ("/generate", {"run": "writer", "prompts": "a", "stop": [""]}, 400, "stop = ''"),

@@ -149,7 +149,7 @@ def test_what_cannot_be_asked_is_said(tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_text("a,b\n1,2\n", encoding="utf8")
     result = CliRunner().invoke(app, ["choose", str(chooser.folder.path), str(tmp_path / "b.csv")])
     assert isinstance(result.exception, UserError)
-    assert "nothing could be used" in str(result.exception)
+    assert "no columns of a choice" in str(result.exception)
 
 
 def test_a_missing_file_is_the_one_that_is_named(tmp_path: Path) -> None:
@@ -158,5 +158,65 @@ def test_a_missing_file_is_the_one_that_is_named(tmp_path: Path) -> None:
     for missing in ("missing.txt", "missing.conllu", "missing.parquet"):
         result = CliRunner().invoke(app, ["tag", str(run.folder.path), str(tmp_path / "b.txt"), missing])
         assert str(result.exception).startswith(f"{missing}: no such file")
-    with pytest.raises(UserError, match="without words"):
-        _ = run.tag([[]])[0].attention
+
+
+@pytest.mark.parametrize("task", ["answer", "choose"])
+def test_what_was_cut_says_so(tmp_path: Path, task: str) -> None:
+    run, long = brief(task, tmp_path), "the fox eats an apple " * 100
+    if task == "answer":
+        whole, cut = run.answer(["What does the fox eat?  ", f"What does {long}"], "The fox eats an apple.")
+    else:
+        whole, cut = run.choose(["The fox", long], [["eats", "sleeps"]] * 2)
+    assert (whole.truncated, cut.truncated) == (False, True)
+    assert "truncated" not in whole.row
+    assert cut.row["truncated"] is True
+
+
+def test_tagging_takes_time_in_proportion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long a sentence is, its words are tokenised a few times, and not once for every part."""
+    run, words = brief("tag", tmp_path), ["fox"] * 3000
+    tokenizer, read = run.predictor.reader.tokenizer, []
+    inputs = tokenizer.inputs
+
+    def counted(texts: list[list[str]], **options: object) -> object:
+        read.append(len(texts[0]))
+        return inputs(texts, **options)
+
+    monkeypatch.setattr(tokenizer, "inputs", counted)
+    (found,) = run.tag([words])
+    assert found.words == words
+    assert len(found.tags) == 3000
+    assert sum(read) < 4 * len(words)
+    assert run.tag([[]])[0].attention.sites == {}
+
+
+def test_a_line_of_another_encoding_keeps_its_place(tmp_path: Path) -> None:
+    path = brief("classify", tmp_path).folder.path
+    (tmp_path / "latin.txt").write_bytes(b"a fine apple\ncaf\xe9\nan awful apple\n")
+    for given in ([str(tmp_path / "latin.txt")], []):
+        done = CliRunner().invoke(app, ["classify", str(path), *given], input=(tmp_path / "latin.txt").read_bytes())
+        assert done.exit_code == 0, done.output
+        assert [bool(line) for line in done.stdout.splitlines()] == [True, False, True]
+        assert "1 invalid UTF-8" in done.stderr
+
+
+def test_what_is_no_text_is_not_read_as_one(tmp_path: Path) -> None:
+    run = brief("classify", tmp_path)
+    for given in ([None], ["fine", 3], [float("nan")]):
+        with pytest.raises(UserError, match=r"texts\[\d\] = (None|3|nan): must be a text"):
+            run.classify(given)  # type: ignore[arg-type]
+    with pytest.raises(UserError, match=r"max_bad_share = 7: must be from 0 to 1"):
+        run.score(max_bad_share=7)
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [
+        ("choose", "no columns of a choice; there are text, label. Name them context, options"),
+        ("tag", "no sentence can be read; a word and its tag must be on each line"),
+    ],
+)
+def test_a_table_of_another_task_is_explained(tmp_path: Path, task: str, expected: str) -> None:
+    (tmp_path / "a.csv").write_text("text,label\n" + "a fine apple,good\nan awful apple of all,bad\n" * 20)
+    with pytest.raises(UserError, match=expected):
+        brief(task, tmp_path, tmp_path / "a.csv")

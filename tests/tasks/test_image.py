@@ -191,9 +191,10 @@ def test_a_run_goes_on_from_another(folder: Path, photos: Path, tmp_path: Path) 
 
 
 def test_positions_of_another_grid_are_stretched(folder: Path, photos: Path, tmp_path: Path) -> None:
-    settings = {"start": str(folder), "model.image": 24, "options.stored": 24, "train.steps": 1, "train.device": "cpu"}
+    settings = {"start": str(folder), "model.image": 24, "train.steps": 1, "train.device": "cpu"}
     settings |= {"train.learning_rate": 1e-9, "train.average": 0.0}
     train("image", [str(photos)], out=tmp_path / "larger", settings=settings)
+    assert Run.load(tmp_path / "larger", device="cpu").predictor.framing.stored == 24, "the whole image, as before"
     before, after = (open_saved(path).weights["encoder.positions"] for path in (folder, tmp_path / "larger"))
     assert (before.shape[1], after.shape[1]) == (10, 37)
     torch.testing.assert_close(after[:, :1], before[:, :1], atol=1e-5, rtol=0)
@@ -273,6 +274,10 @@ def test_the_worst_errors_are_drawn(folder: Path, tmp_path: Path) -> None:
         assert min(sheet.size) > 200
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text(encoding="utf8").splitlines()]
     assert {(row["label"], row["predicted"]) for row in rows} == {("up", "down"), ("down", "up")}
+    (tmp_path / "again").symlink_to(tmp_path / "wrong")
+    code, said = command("evaluate", folder, tmp_path / "wrong", tmp_path / "again", "--worst", tmp_path / "two.png")
+    assert code == 0, said
+    assert (tmp_path / "two-1.png").read_bytes() == (tmp_path / "two-2.png").read_bytes(), "a sheet for each"
     code, said = command("evaluate", folder, "--worst", tmp_path / "none.png")
     assert code == 0, "the scores are shown all the same"
     assert "there is no error to show" in said
@@ -283,6 +288,35 @@ def test_a_dollar_in_a_name_is_a_dollar(tmp_path: Path) -> None:
     drawn = (tmp_path / "sheet.svg").read_text()
     assert "a$_$b.png" in drawn
     assert "$1 as $_$" in drawn
+
+
+def test_no_title_leaves_the_sheet(tmp_path: Path) -> None:
+    name = "Screenshot 2026-11-18 of my grandmother's favourite cat, who sleeps.png"
+    contact_sheet([picture("up", 1)], ["up"], tmp_path / "sheet.svg", f"cat (97%): {name}")
+    drawn = (tmp_path / "sheet.svg").read_text()
+    assert "cat (97%):" in drawn
+    assert name not in drawn, "it goes on in further lines"
+    assert all(word in drawn for word in ("grandmother", "sleeps.png"))
+
+
+def test_an_image_is_one_however_it_is_held(folder: Path, photos: Path) -> None:
+    run, path = Run.load(folder, device="cpu"), photos / "up" / "1.png"
+    with Image.open(path) as image:
+        held = [path, str(path), path.read_bytes(), np.asarray(image), image]
+        found = [run.classify(one) for one in held]
+        together = run.classify(held)
+    assert [len(one) for one in found] == [1] * 5
+    assert {one.probability for (one,) in found} == {one.probability for one in together}
+    assert len({one.probability for one in together}) == 1
+    assert together[3].source == together[4].source == "an image of 14 x 12 pixels"
+    for given, text in (
+        (np.zeros((4, 4, 3)), "its pixels are float64; bytes from 0 to 255"),
+        (photos, "it is a folder; name its files"),
+    ):
+        with pytest.raises(UserError, match=text):
+            run.classify(given)
+    with pytest.raises(UserError, match="seconds: are for pairs of texts"):
+        run.classify(path, "a text")
 
 
 def test_scores_are_what_they_say() -> None:
@@ -305,6 +339,9 @@ def test_mistakes_are_said(photos: Path, tmp_path: Path) -> None:
         ({"options.mean": [0.5, 0.5, 0.5]}, "options.mean, options.deviation: give both"),
         ({"options.mean": [0.5], "options.deviation": [0.5]}, "needs a number for each of the 3 channels"),
         ({"options.stored": 8}, "options.stored = 8: must be at least model.image = 12"),
+        ({"options.scale": [0.5, 0.2]}, r"options.scale = \[0.5, 0.2\]: must be two shares from 0 to 1"),
+        ({"options.deviation": [0.5, 0.0, 0.5]}, r"options.deviation = .*: must be above 0"),
+        ({"model.patch": 5}, "model.patch = 5: must divide model.image = 12, or the last 2 pixels"),
     ):
         with pytest.raises(UserError, match=text):
             task_of(photos, tmp_path, **settings)

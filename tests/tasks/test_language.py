@@ -84,7 +84,7 @@ def test_the_command_line_writes_and_scores(run: Path, text: Path) -> None:
     result = CliRunner().invoke(app, ["generate", str(run), "promt.txt"])
     assert "promt.txt: no such file" in str(result.exception)
     result = CliRunner().invoke(app, ["generate", str(run), "-"], input=b"\xff")
-    assert "is not UTF-8 text" in str(result.exception)
+    assert "standard input: line 1 is not UTF-8" in str(result.exception)
     chosen = ask("generate", str(run), "the cat", "--choice", " sat", "--choice", " xxq", "--method", "greedy")
     assert chosen.strip() == "sat"
     chosen = ask("generate", str(run), "--choice", " sat", "--choice", " xxq", "--method", "greedy", input="the cat\n")

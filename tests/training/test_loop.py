@@ -23,7 +23,7 @@ from regard.training.display import Display
 from regard.training.distributed import Ranks
 from regard.training.folder import RunFolder
 from regard.training.interrupt import Interrupt
-from regard.training.loop import Trainer
+from regard.training.loop import Trainer, in_bfloat16
 from regard.training.optimizer import learning_rate
 from regard.training.start import settle, train
 
@@ -39,6 +39,7 @@ def task(pairs_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Translat
 
 def trainer(task: Translate, folder: Path, model: dict[str, object], **settings: object) -> Trainer:
     """A fresh trainer of the task's data with other settings."""
+    settings = {"precision": "float32", **settings}
     layers = [
         ("model", {"model": model}),
         ("test", {"task": "translate", "data.max_length": 30, **{f"train.{k}": v for k, v in settings.items()}}),
@@ -179,6 +180,18 @@ def test_bfloat16_learns_nearly_the_same(task: Translate, tmp_path: Path) -> Non
     assert losses["bfloat16"][-1] < losses["bfloat16"][0] - 0.3
     assert losses["bfloat16"] == pytest.approx(losses["float32"], rel=0.02)
     assert losses["bfloat16"] != losses["float32"]
+
+
+@pytest.mark.parametrize(
+    ("able", "expected"), [({"avx512_bf16": True}, True), ({"amx_bf16": True}, True), ({"avx2": True}, False)]
+)
+def test_auto_is_bfloat16_where_the_processor_multiplies_in_it(
+    able: dict[str, bool], expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: able)
+    assert in_bfloat16(TrainConfig(), ALONE) == expected
+    assert in_bfloat16(TrainConfig(precision="bfloat16"), ALONE)
+    assert not in_bfloat16(TrainConfig(precision="float32"), ALONE)
 
 
 def test_every_epoch_uses_each_example_once(task: Translate, tmp_path: Path) -> None:
