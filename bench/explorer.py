@@ -26,7 +26,8 @@ PAUSE = 0.1
 """Seconds between the picture and the next key: somebody types and looks."""
 TYPE = """async text => {
   const page = document.querySelector('#regard'), area = document.querySelector('textarea');
-  const drawn = new Promise(done => new MutationObserver(done).observe(page, {attributeFilter: ['data-ready']}));
+  const drawn = new Promise(done => new MutationObserver(
+    () => page.dataset.ready && done()).observe(page, {attributeFilter: ['data-ready']}));
   const began = performance.now();
   area.value = text;
   area.dispatchEvent(new Event('input', {bubbles: true}));

@@ -57,10 +57,12 @@ def _leaves(url: str) -> bool:
 
 
 def settled(page: Page, act: Callable[[], Any]) -> None:
-    """Do something, and wait until the page has drawn anew."""
+    """Do something, and wait until the page shows all that was asked for, drawn anew."""
     before = page.get_attribute("#regard", "data-ready")
     act()
-    page.wait_for_function("before => document.querySelector('#regard').dataset.ready !== before", arg=before)
+    page.wait_for_function(
+        "before => ![undefined, before].includes(document.querySelector('#regard').dataset.ready)", arg=before
+    )
 
 
 def state(page: Page) -> dict[str, str]:

@@ -68,13 +68,17 @@ export async function open(root, source, { inAddress = true } = {}) {
   const view = () => VIEWS[available(app).includes(state.get().view) ? state.get().view : available(app)[0]];
   let shown = null;
 
-  /** One drawing at a time, and the latest: what changed meanwhile is drawn when this one is done. */
-  let drawing = null, stale = false;
+  /** One drawing at a time, and the latest: what changed meanwhile is drawn when this one is done. The page is `ready`
+   *  while it shows all that it was asked for. */
+  let drawing = null, stale = false, wanted = 0, answered = 0, drawings = 0;
   function draw() {
     stale = true;
+    delete root.dataset.ready;
     drawing ??= (async () => {
-      while (stale) { stale = false; await drawOnce(); }
+      let drawn = false;
+      while (stale) { stale = false; drawn = await drawOnce(); }
       drawing = null;
+      if (drawn && answered === wanted) root.dataset.ready = ++drawings;
     })();
     return drawing;
   }
@@ -92,25 +96,27 @@ export async function open(root, source, { inAddress = true } = {}) {
         current.build(page.body, app);
       }
       page.tell();
-      if (!app.scene && !current.alone) return;
+      if (!app.scene && !current.alone) return false;
       await current.draw(app);
       current.mark?.(app);
       focus();
-      root.dataset.ready = String(Number(root.dataset.ready ?? 0) + 1);
+      return true;
     } catch (error) {
       page.fail(error);
+      return false;
     }
   }
 
   /** One question at a time, and the latest: what was typed meanwhile is asked for when the answer is there. */
-  let asking = false, again = false;
+  let asking = false;
   async function look() {
-    if (asking) { again = true; return; }
+    wanted += 1;
+    delete root.dataset.ready;
+    if (asking) return;
     asking = true;
     page.busy(true);
-    do {
-      again = false;
-      const began = performance.now();
+    while (answered < wanted) {
+      const question = wanted, began = performance.now();
       try {
         const answer = source.look(app.wish());
         if (app.scene) view().ahead?.(app);
@@ -120,8 +126,9 @@ export async function open(root, source, { inAddress = true } = {}) {
         app.error = error;
       }
       app.milliseconds = performance.now() - began;
-      if (!again) await draw();
-    } while (again);
+      answered = question;
+      if (answered === wanted) await draw();
+    }
     asking = false;
     page.busy(false);
   }

@@ -25,8 +25,11 @@ const markup = (svg) => `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerial
 
 async function pixels(svg, scale = 2) {
   const picture = new Image();
-  picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(markup(svg))}`;
-  await picture.decode();
+  await new Promise((loaded, failed) => { // not decode(), which waits for a frame that a page in the background never draws
+    picture.onload = loaded;
+    picture.onerror = () => failed(new Error("the drawing could not be turned into a picture"));
+    picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(markup(svg))}`;
+  });
   const canvas = h("canvas", { width: picture.width * scale, height: picture.height * scale });
   const context = canvas.getContext("2d");
   context.scale(scale, scale);
