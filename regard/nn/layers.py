@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from regard.nn.attention import SCORES, ScoreName, attention
 from regard.nn.dropout import Dropout
+from regard.nn.products import Linear, linear
 from regard.nn.record import Recording
 from regard.nn.rotary import Turn
 from regard.nn.state import KeyValue
@@ -58,7 +59,7 @@ class MultiHeadAttention(nn.Module):
         self.heads, self.joined, self.dropout = heads, heads * size, dropout
         self.weight = nn.Parameter(torch.empty(3 * self.joined, width))
         self.bias = nn.Parameter(torch.zeros(3 * self.joined)) if biases else None
-        self.output = nn.Linear(self.joined, width, bias=biases)
+        self.output = Linear(self.joined, width, bias=biases)
         self.score = SCORES[score](size, size)
         for third in self.weight.chunk(3):
             nn.init.xavier_uniform_(third)
@@ -101,7 +102,7 @@ class MultiHeadAttention(nn.Module):
         return output
 
     def _projected(self, inputs: Tensor, rows: slice) -> Tensor:
-        return F.linear(inputs, self.weight[rows], None if self.bias is None else self.bias[rows])
+        return linear(inputs, self.weight[rows], None if self.bias is None else self.bias[rows])
 
     def _split(self, joined: Tensor) -> Tensor:
         return joined.reshape(*joined.shape[:2], self.heads, -1).transpose(1, 2)  # (B, T, HD) -> (B, H, T, D)
@@ -117,7 +118,7 @@ class SelfAttention(MultiHeadAttention):
 
     def query_and_memory(self, inputs: Tensor, past: KeyValue | None = None) -> tuple[Tensor, KeyValue]:
         """Both from (B, T, M) at once, the memory appended to what was seen in the past."""
-        query, key, value = map(self._split, F.linear(inputs, self.weight, self.bias).chunk(3, dim=-1))
+        query, key, value = map(self._split, linear(inputs, self.weight, self.bias).chunk(3, dim=-1))
         key = self.score.key(key)
         return query, KeyValue(key, value) if past is None else past.append(key, value)
 
@@ -235,9 +236,9 @@ class Residual(nn.Module):
         return self.norm(summed) if self.placement == "post" else summed
 
 
-def _linear(inputs: int, outputs: int, biases: bool) -> nn.Linear:
-    linear = nn.Linear(inputs, outputs, bias=biases)
-    nn.init.xavier_uniform_(linear.weight)
+def _linear(inputs: int, outputs: int, biases: bool) -> Linear:
+    made = Linear(inputs, outputs, bias=biases)
+    nn.init.xavier_uniform_(made.weight)
     if biases:
-        nn.init.zeros_(linear.bias)
-    return linear
+        nn.init.zeros_(made.bias)
+    return made

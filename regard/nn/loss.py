@@ -13,6 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from regard.nn.products import by_onednn, product, transposed_product
+
 CHUNK = 256
 
 
@@ -40,13 +42,14 @@ class _ProjectedLoss(torch.autograd.Function):
             kind = torch.get_autocast_dtype(hidden.device.type)
             hidden, weight, bias = hidden.to(kind), weight.to(kind), None if bias is None else bias.to(kind)
         grad_hidden = torch.empty_like(hidden)
-        grad_weight = torch.zeros_like(weight, dtype=torch.float32)  # sums over chunks lose too much in bfloat16
+        # Sums over chunks lose too much in bfloat16; (M, V) in memory, as `transposed_product` forms it.
+        grad_weight = weight.new_zeros(weight.shape[::-1], dtype=torch.float32).t()
         grad_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
         loss = torch.zeros((), dtype=torch.float32, device=hidden.device)
         room = weight.new_empty(min(CHUNK, len(hidden)) * len(weight))
         uniform, weight_sum, hidden_sum = smoothing / len(weight), weight.float().sum(dim=0), hidden.float().sum(dim=0)
         # The vocabulary's dimension: MKL is faster one way, oneDNN the other.
-        words = 0 if hidden.dtype == torch.float32 else 1
+        words = 0 if hidden.dtype == torch.float32 and not by_onednn(hidden) else 1
         for rows in range(0, len(hidden), CHUNK):
             part, answer = hidden[rows : rows + CHUNK], target[rows : rows + CHUNK].unsqueeze(words)
             logits = _logits(part, weight, bias, room, words)
@@ -57,12 +60,8 @@ class _ProjectedLoss(torch.autograd.Function):
             # d loss / d logits = p - (1-ε)·onehot - ε/V; what is the same in a whole row or column, after the products
             grad = p.scatter_add_(words, answer, p.new_full(answer.shape, smoothing - 1))
             grad = grad if words else grad.t()  # (chunk, V)
-            torch.mm(grad, weight, out=grad_hidden[rows : rows + CHUNK])
+            _multiply_back(grad, part, weight, grad_hidden[rows : rows + CHUNK], grad_weight)
             grad_hidden[rows : rows + CHUNK].sub_(uniform * weight_sum)
-            if grad.dtype == torch.float32:
-                grad_weight.addmm_(grad.t(), part)
-            else:
-                grad_weight += grad.t() @ part
             if grad_bias is not None:
                 grad_bias += grad.sum(dim=0)
         # -(1-ε) log p(y) - ε mean log p = Z - (1-ε) z_y - ε mean z, and mean z = h · mean W + mean b
@@ -71,7 +70,7 @@ class _ProjectedLoss(torch.autograd.Function):
         if bias is not None and grad_bias is not None:
             loss -= uniform * len(hidden) * bias.float().sum()
             grad_bias -= uniform * len(hidden)
-        ctx.save_for_backward(grad_hidden, grad_weight, grad_bias)
+        ctx.save_for_backward(grad_hidden, grad_weight.contiguous(), grad_bias)
         return loss
 
     @staticmethod
@@ -83,11 +82,26 @@ class _ProjectedLoss(torch.autograd.Function):
 def _logits(inputs: Tensor, weight: Tensor, bias: Tensor | None, room: Tensor, words: int) -> Tensor:
     """x W' + b, (chunk, V); or its transpose, (V, chunk), where `words` is the dimension 0. It takes the place of the
     chunk before: new memory for every chunk would cost as much as a pass over it."""
+    if words and by_onednn(inputs):
+        return product(inputs, weight, bias)
     left, right = (inputs, weight) if words else (weight, inputs)
     room = room[: len(inputs) * len(weight)].view(len(left), len(right))
     if bias is None:
         return torch.mm(left, right.t(), out=room)
     return torch.addmm(bias.unsqueeze(1 - words), left, right.t(), out=room)
+
+
+def _multiply_back(grad: Tensor, part: Tensor, weight: Tensor, to_hidden: Tensor, to_weight: Tensor) -> None:
+    """What the gradient of a chunk's logits (chunk, V) gives to its rows, and adds to the weight's."""
+    if by_onednn(part):
+        to_hidden.copy_(product(grad, weight.t()))
+        to_weight += transposed_product(grad, part)
+        return
+    torch.mm(grad, weight, out=to_hidden)
+    if grad.dtype == torch.float32:
+        to_weight.addmm_(grad.t(), part)
+    else:
+        to_weight += (part.t() @ grad).t()
 
 
 def soft_loss(logits: Tensor, teacher: Tensor, temperature: float = 1.0) -> Tensor:

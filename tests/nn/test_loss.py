@@ -3,14 +3,18 @@
 import pytest
 import torch
 
+from regard.nn import products
 from regard.nn.loss import CHUNK, direction_loss, distillation_loss, plain_loss, projected_loss, soft_loss
 
 
+@pytest.mark.parametrize("onednn", [True, False])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("biased", [True, False])
 @pytest.mark.parametrize("rows", [1, CHUNK, 2 * CHUNK + 3])
-def test_chunked_equals_plain(smoothing: float, biased: bool, rows: int) -> None:
-    torch.manual_seed(0)
+def test_chunked_equals_plain(
+    monkeypatch: pytest.MonkeyPatch, onednn: bool, smoothing: float, biased: bool, rows: int
+) -> None:
+    monkeypatch.setattr(products, "mkl_is_slow", lambda: onednn)
     grown = []
     for loss in (plain_loss, projected_loss):
         torch.manual_seed(1)
