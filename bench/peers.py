@@ -52,7 +52,7 @@ def marian(config: TransformerConfig, vocabulary: int) -> Any:
 
     known = {**config.model_dump(), "vocabulary": vocabulary, "pad": PAD, "decoder_start": BOS}
     tokens = {"bos_token_id": BOS, "eos_token_id": EOS, "forced_eos_token_id": None}
-    return MarianMTModel(MarianConfig(**MARIAN.config(known), **tokens, activation_dropout=config.dropout))
+    return MarianMTModel(MarianConfig(**MARIAN.config(known), **tokens))
 
 
 def of_marian(peer: Any) -> Transformer:

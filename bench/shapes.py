@@ -22,6 +22,7 @@ TRAIN: Shape = {
     "inner": 256,
     "heads": 4,
     "dropout": 0.3,
+    "inner_dropout": 0.3,
     "norm": "post",
     "positions": "sinusoid-halves",
 }

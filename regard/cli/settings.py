@@ -26,6 +26,7 @@ WORDS = {
     "heads": "heads of each attention",
     "dropout": "share of the activations that are left out in training",
     "attention_dropout": "share of the attention weights that are left out in training",
+    "inner_dropout": "share of the activations inside the feed-forward that are left out in training",
     "activation": "inside the feed-forward",
     "norm": "where the norms stand: before each sublayer, or after its sum",
     "norm_epsilon": "added to the variance in norms",

@@ -12,6 +12,7 @@ FIELDS: dict[str, str | tuple[str, ...]] = {
     "heads": ("encoder_attention_heads", "decoder_attention_heads"),
     "dropout": "dropout",
     "attention_dropout": "attention_dropout",
+    "inner_dropout": "activation_dropout",
     "activation": "activation_function",
     "max_length": "max_position_embeddings",
     "pad": "pad_token_id",

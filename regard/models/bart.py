@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from regard.config import ModelConfig
 from regard.models.base import Embedding, output_projection
 from regard.models.bert import initialise
-from regard.models.transformer import DecoderLayer, EncoderLayer, Stacks
+from regard.models.transformer import DecoderLayer, EncoderLayer, Stacks, Style
 from regard.nn.attention import ScoreName
 from regard.nn.dropout import Dropout
 from regard.nn.layers import Activation, NormPlacement, Stack
@@ -46,6 +46,7 @@ class BartConfig(ModelConfig):
     heads: int = Field(default=12, ge=1)
     dropout: float = Field(default=0.1, ge=0, lt=1)
     attention_dropout: float = Field(default=0.0, ge=0, lt=1)
+    inner_dropout: float = Field(default=0.0, ge=0, lt=1)
     activation: Activation = "gelu"
     norm: NormPlacement = "post"
     norm_epsilon: float = Field(default=1e-5, gt=0)
@@ -75,8 +76,9 @@ class Bart(Stacks):
         self.source_norm = nn.LayerNorm(width, config.norm_epsilon)
         self.target_norm = nn.LayerNorm(width, config.norm_epsilon)
         self.dropout = Dropout(config.dropout)
-        self.encoder = Stack[EncoderLayer](EncoderLayer(config) for _ in range(config.encoder_layers))
-        self.decoder = Stack[DecoderLayer](DecoderLayer(config) for _ in range(config.decoder_layers))
+        style = Style(inner_dropout=config.inner_dropout)
+        self.encoder = Stack[EncoderLayer](EncoderLayer(config, style) for _ in range(config.encoder_layers))
+        self.decoder = Stack[DecoderLayer](DecoderLayer(config, style) for _ in range(config.decoder_layers))
         self.encoder_norm, self.decoder_norm = nn.Identity(), nn.Identity()
         self.output = output_projection(self.words, width, tied=True)
         initialise(self)

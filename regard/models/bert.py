@@ -25,7 +25,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from regard.models.base import Encoder, EncoderConfig
-from regard.models.transformer import EncoderLayer
+from regard.models.transformer import EncoderLayer, Style
 from regard.nn.attention import padding_mask
 from regard.nn.dropout import Dropout
 from regard.nn.layers import Stack
@@ -61,7 +61,8 @@ class Bert(Encoder):
         self.segments = nn.Embedding(config.segments, config.width) if config.segments else None
         self.norm = nn.LayerNorm(config.width, config.norm_epsilon)
         self.dropout = Dropout(config.dropout)
-        self.encoder = Stack[EncoderLayer](self.layer(config) for _ in range(config.layers))
+        style = Style(inner_dropout=config.dropout)  # "on all layers" (appendix A.2)
+        self.encoder = Stack[EncoderLayer](self.layer(config, style) for _ in range(config.layers))
         self.pooler = nn.Linear(config.width, config.width) if config.pooler else None
         initialise(self)
 

@@ -164,12 +164,12 @@ class RNNAttention(EncoderDecoder):
         return outputs, context, hidden
 
     def _read(self, outputs: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
-        """What the output projection sees: (B, T, E)."""
+        """What the output projection sees: (B, T, E). Words and contexts have had their dropout before."""
         if self.config.context == "add":
             combined = outputs + self.context(context)
         else:
             combined = torch.cat([outputs, context, *([embedded] if self.config.context == "input" else [])], dim=-1)
-        read: Tensor = self.dropout(torch.tanh(self.readout(self.dropout(combined))))
+        read: Tensor = self.dropout(torch.tanh(self.readout(combined)))
         return read
 
     def _look(self, query: Tensor, state: RNNAttentionState, record: Recording | None) -> Tensor:

@@ -95,7 +95,13 @@ class T5(Stacks):
         self.source_distances = RelativeBias(*distances, both_ways=True)
         self.target_distances = RelativeBias(*distances, both_ways=False)
         self.dropout = Dropout(config.dropout)
-        style = Style(norm="rms", gated=config.gated, biases=False, head_width=config.head_width)
+        style = Style(
+            norm="rms",
+            gated=config.gated,
+            biases=False,
+            head_width=config.head_width,
+            inner_dropout=config.dropout,
+        )
         self.encoder = Stack[EncoderLayer](EncoderLayer(config, style) for _ in range(config.encoder_layers))
         self.decoder = Stack[DecoderLayer](DecoderLayer(config, style) for _ in range(config.decoder_layers))
         self.encoder_norm = End(config, 1.0)

@@ -57,6 +57,7 @@ class TransformerConfig(ModelConfig):
     heads: int = Field(default=8, ge=1)
     dropout: float = Field(default=0.1, ge=0, lt=1)
     attention_dropout: float = Field(default=0.0, ge=0, lt=1)
+    inner_dropout: float = Field(default=0.0, ge=0, lt=1)
     norm: NormPlacement = "pre"
     norm_epsilon: float = Field(default=1e-5, gt=0)
     activation: Activation = "relu"
@@ -101,6 +102,7 @@ class Style:
     gated: bool = False
     biases: bool = True
     head_width: int | None = None
+    inner_dropout: float = 0.0
 
 
 PLAIN = Style()
@@ -252,8 +254,9 @@ class Transformer(Stacks):
         positions = (config.positions, width, config.max_length, config.position_join)
         self.source_positions, self.target_positions = Positions(*positions), Positions(*positions)
         self.dropout = Dropout(config.dropout)
-        self.encoder = Stack[EncoderLayer](EncoderLayer(config) for _ in range(config.encoder_layers))
-        self.decoder = Stack[DecoderLayer](DecoderLayer(config) for _ in range(config.decoder_layers))
+        style = Style(inner_dropout=config.inner_dropout)
+        self.encoder = Stack[EncoderLayer](EncoderLayer(config, style) for _ in range(config.encoder_layers))
+        self.decoder = Stack[DecoderLayer](DecoderLayer(config, style) for _ in range(config.decoder_layers))
         pre = config.norm == "pre"
         self.encoder_norm = nn.LayerNorm(width, config.norm_epsilon) if pre else nn.Identity()
         self.decoder_norm = nn.LayerNorm(width, config.norm_epsilon) if pre else nn.Identity()
@@ -285,4 +288,5 @@ def _attention(config: Shape, style: Style, kind: type[Attention]) -> Attention:
 
 def _feed_forward(config: Shape, style: Style) -> FeedForward | GatedFeedForward:
     kind = GatedFeedForward if style.gated else FeedForward
-    return kind(config.width, config.inner, activation=config.activation, dropout=config.dropout, biases=style.biases)
+    width, inner, activation = config.width, config.inner, config.activation
+    return kind(width, inner, activation=activation, dropout=style.inner_dropout, biases=style.biases)

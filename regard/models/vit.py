@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from regard.config import ModelConfig
 from regard.errors import UserError
 from regard.models.base import ImageEncoder, last
-from regard.models.transformer import EncoderLayer
+from regard.models.transformer import EncoderLayer, Style
 from regard.nn.attention import ScoreName
 from regard.nn.dropout import Dropout
 from regard.nn.layers import Activation, NormPlacement, Stack
@@ -122,7 +122,8 @@ class Vit(ImageEncoder):
         if config.positions == "learned":
             self.positions = nn.Parameter(torch.empty(1, extra + config.grid**2, width))
         self.dropout = Dropout(config.dropout)
-        self.encoder = Stack[EncoderLayer](EncoderLayer(config) for _ in range(config.layers))
+        style = Style(inner_dropout=config.dropout)  # after every dense layer (section B.1)
+        self.encoder = Stack[EncoderLayer](EncoderLayer(config, style) for _ in range(config.layers))
         self.final_norm = nn.LayerNorm(width, config.norm_epsilon) if config.norm == "pre" else nn.Identity()
         for tokens in (self.class_token, self.distillation_token, self.positions):
             if tokens is not None:
