@@ -63,7 +63,7 @@ class _Packing:
         self.quick, self.keep, self.done = quick, keep, dict[nn.Module, nn.Module]()
         plain, packed = (Int8Linear, PackedInt8Linear) if weights == "int8" else (SharedLinear, PackedLinear)
         self.linear: MakeLinear = packed if quick else plain
-        linear = [module for module in model.modules() if type(module) is nn.Linear]
+        linear = [module for module in model.modules() if isinstance(module, nn.Linear)]
         tables = [module for module in model.modules() if isinstance(module, nn.Embedding)]
         self.tied = {table: output for table in tables for output in linear if output.weight is table.weight}
 
@@ -83,7 +83,7 @@ class _Packing:
             return self._instead(nn.Sequential(activated, self.linear(output.weight, output.bias)), inner, output)
         if isinstance(module, Residual) and isinstance(module.norm, nn.LayerNorm) and self.quick:
             return PackedResidual(module, module.norm)
-        if type(module) is nn.Linear:
+        if isinstance(module, nn.Linear):
             return self._instead(self.linear(module.weight, module.bias), module)
         if isinstance(module, nn.Embedding) and self.linear is PackedLinear and module in self.tied:
             tied = cast(PackedLinear, self.twin(self.tied[module]))
