@@ -14,9 +14,9 @@ from small_runs import SMALL
 LAYERED = {**SMALL, "model.encoder_layers": 2, "model.decoder_layers": 2, "tokenizer.kind": "bpe"}
 LAYERED |= {
     "tokenizer.vocabulary": 320,
-    "train.checkpoint_every": 75,
-    "train.steps": 150,
-    "train.validate_every": 150,
+    "train.checkpoint_every": 150,
+    "train.steps": 300,
+    "train.validate_every": 300,
     "train.learning_rate": 0.01,
 }
 

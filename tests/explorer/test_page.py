@@ -221,9 +221,9 @@ def test_positions_training_and_compare(visit: Visit) -> None:
     assert page.locator(".matrix canvas").count() == 2
     settled(page, lambda: page.click("text=Training"))
     assert page.locator(".charts svg").count() >= 3
-    assert "Trained for 150 steps" in page.inner_text("#view")
-    settled(page, lambda: page.click("text=step 75"))
-    assert state(page)["checkpoint"] == "75"
+    assert "Trained for 300 steps" in page.inner_text("#view")
+    settled(page, lambda: page.click("text=step 150"))
+    assert state(page)["checkpoint"] == "150"
     settled(page, lambda: page.click("text=best weights"))
     settled(page, lambda: page.click("nav >> text=Compare"))
     assert page.locator(".compare canvas").count() == 2

@@ -92,7 +92,7 @@ def test_a_token_opens_the_page(transformer_run: Path) -> None:
         ("/api/look", {"text": "one", "colour": 1}, 422, "colour: extra inputs are not permitted"),
         ("/api/look", {"text": "one", "off": ["vision.0"]}, 400, "this model has no such layers"),
         ("/api/look", {"text": "one", "run": 1, "off": ["decoder.0"]}, 400, "no heads that could be switched off"),
-        ("/api/look", {"text": "one", "checkpoint": "3"}, 400, r"is not kept any more (kept: 75, 150)"),
+        ("/api/look", {"text": "one", "checkpoint": "3"}, 400, r"is not kept any more (kept: 150, 300)"),
         ("/api/matrix", {"text": "one", "site": "decoder.9.cross"}, 400, "this model has no such attention"),
         ("/api/matrix", {"text": "one", "site": "decoder.0.cross", "head": "x"}, 400, "must be a number, 'mean'"),
         ("/api/look", {"text": "one", "forced": [99999]}, 400, "forced = 99999: no such token"),
@@ -129,8 +129,8 @@ def test_a_run_that_is_still_training_is_shown_as_far_as_it_is(copied: Path) -> 
     before = explorer.subjects[0]
     with serving([copied]) as address:
         told = json.loads(ask(address, "/api/training")[1])
-        assert (told["done"], told["step"]) == (False, 150)
-        assert told["checkpoints"] == ["75", "150"]
+        assert (told["done"], told["step"]) == (False, 300)
+        assert told["checkpoints"] == ["150", "300"]
     newer = (copied / "model.safetensors").read_bytes()
     shutil.move(copied / "model.safetensors", copied / "older")
     (copied / "model.safetensors").write_bytes(newer)
@@ -141,7 +141,7 @@ def test_a_run_that_is_still_training_is_shown_as_far_as_it_is(copied: Path) -> 
 def test_checkpoints_are_other_weights(page_address: str) -> None:
     scores = [
         json.loads(ask(page_address, "/api/look", {"text": TEXT, "checkpoint": step})[1])["score"]
-        for step in ("", "75", "150")
+        for step in ("", "150", "300")
     ]
     assert len(set(scores)) >= 2
 

@@ -214,7 +214,7 @@ def _killed(*_: object) -> None:
 
 def test_other_settings_neither_reopen_a_run_nor_go_unchecked(pairs_file: Path, tmp_path: Path) -> None:
     """One that patience ended stays ended when only its search is changed; its scores are made anew."""
-    stopped = {**SMALL, "train.learning_rate": 1e-9, "train.average": 0.0, "train.patience": 1}
+    stopped = {**SMALL, "train.learning_rate": 1e-30, "train.average": 0.0, "train.patience": 1}
     train("translate", [str(pairs_file)], out=tmp_path / "run", model="transformer-tiny", settings=stopped)
     before = RunFolder(tmp_path / "run").load_checkpoint() or pytest.fail("it was saved")
     assert before[0].step < SMALL["train.steps"], "patience ended it"
