@@ -28,6 +28,7 @@ from regard.training.display import Display, Report
 from regard.training.distributed import Ranks
 from regard.training.folder import Progress, RunFolder, save_tensors
 from regard.training.interrupt import Interrupt
+from regard.training.memory import give_back_freed_memory
 from regard.training.metrics import Metrics
 from regard.training.optimizer import (
     Average,
@@ -37,7 +38,7 @@ from regard.training.optimizer import (
     restore_optimizer,
 )
 
-REPORT_EVERY = 20
+REPORT_EVERY, GIVE_BACK_EVERY = 20, 100
 
 
 class Trainee(nn.Module):
@@ -99,6 +100,8 @@ class Trainer:
                 unreported_tokens=report.tokens,
                 metrics_bytes=metrics.size,
             )
+            if step % GIVE_BACK_EVERY == 0:
+                give_back_freed_memory()
             stopping = self.ranks.sum(interrupt.wanted)[0] > 0
             if step % checkpoint_every == 0 or self.progress.done or stopping:
                 metrics.sync()
