@@ -42,14 +42,16 @@ class _ProjectedLoss(torch.autograd.Function):
             kind = torch.get_autocast_dtype(hidden.device.type)
             hidden, weight, bias = hidden.to(kind), weight.to(kind), None if bias is None else bias.to(kind)
         grad_hidden = torch.empty_like(hidden)
-        # Sums over chunks lose too much in bfloat16; (M, V) in memory, as `transposed_product` forms it.
-        grad_weight = weight.new_zeros(weight.shape[::-1], dtype=torch.float32).t()
         grad_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
         loss = torch.zeros((), dtype=torch.float32, device=hidden.device)
         room = weight.new_empty(min(CHUNK, len(hidden)) * len(weight))
         uniform, weight_sum, hidden_sum = smoothing / len(weight), weight.float().sum(dim=0), hidden.float().sum(dim=0)
         # The vocabulary's dimension: MKL is faster one way, oneDNN the other.
         words = 0 if hidden.dtype == torch.float32 and not by_onednn(hidden) else 1
+        # Sums over chunks lose too much in bfloat16. In memory it is (M, V) where oneDNN forms it so.
+        shape = weight.shape[::-1] if words else weight.shape
+        grad_weight = weight.new_zeros(shape, dtype=torch.float32)
+        grad_weight = grad_weight.t() if words else grad_weight
         for rows in range(0, len(hidden), CHUNK):
             part, answer = hidden[rows : rows + CHUNK], target[rows : rows + CHUNK].unsqueeze(words)
             logits = _logits(part, weight, bias, room, words)

@@ -1,8 +1,8 @@
 """Matrix products of training in float32, by the faster of the two libraries that PyTorch brings.
 
-PyTorch leaves products of float32 matrices to MKL, which uses half of AVX-512 on processors that are not Intel's: 118
-GFLOP/s on a core of a Zen 5, where oneDNN has 270. So where there is AVX-512, `linear` takes oneDNN, there and back;
-elsewhere, and in other precisions, it is `F.linear`. A test says that both agree.
+PyTorch leaves products of float32 matrices to MKL, which uses half of AVX-512 on AMD's processors: 118 GFLOP/s on a
+core of a Zen 5, where oneDNN has 270. There `linear` takes oneDNN, forwards and back; elsewhere, and in other
+precisions, it is `F.linear`. A test says that both agree.
 """
 
 from functools import cache
@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 FEWEST_ROWS = 64
-"""Of fewer rows a product is over before oneDNN has found its kernel."""
+"""Of fewer rows, 128 wide, a product is over before oneDNN has found its kernel."""
 
 
 class Linear(nn.Linear):
@@ -69,5 +69,6 @@ class _Linear(torch.autograd.Function):
 
 @cache
 def mkl_is_slow() -> bool:
-    """With AVX-512, on a processor of AMD's; on Intel's the two are alike."""
-    return bool(torch.backends.mkldnn.is_available() and torch.cpu.get_capabilities().get("avx512_f"))
+    able = torch.cpu.get_capabilities()
+    wide = bool(able.get("avx512_f")) and str(able.get("cpu_name", "")).startswith("AMD")
+    return wide and torch.backends.mkldnn.is_available()
