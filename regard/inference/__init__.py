@@ -14,9 +14,10 @@ from torch import nn
 
 from regard.errors import UserError, nearest
 from regard.inference.attention import MakeLinear, PackedAttention, PackedSelfAttention
-from regard.inference.kernels import fits
+from regard.inference.kernels import fits, multiplies_bytes
 from regard.inference.layer import packed_layer
 from regard.inference.linear import (
+    ByteLinear,
     Int8Linear,
     PackedEmbedding,
     PackedInt8Linear,
@@ -57,12 +58,11 @@ def pack(model: Model, weights: Weights = "float32", *, keep: bool = True) -> Mo
 
 
 class _Packing:
-    """What linear maps become, and what is done already: a module that occurs twice in a model is packed once."""
+    """What is packed, how, and what is done already: a module that occurs twice in a model is packed once."""
 
     def __init__(self, model: nn.Module, weights: Weights, quick: bool, keep: bool) -> None:
         self.quick, self.keep, self.done = quick, keep, dict[nn.Module, nn.Module]()
-        plain, packed = (Int8Linear, PackedInt8Linear) if weights == "int8" else (SharedLinear, PackedLinear)
-        self.linear: MakeLinear = packed if quick else plain
+        self.linear = _kind(weights, quick)
         linear = [module for module in model.modules() if isinstance(module, nn.Linear)]
         tables = [module for module in model.modules() if isinstance(module, nn.Embedding)]
         self.tied = {table: output for table in tables for output in linear if output.weight is table.weight}
@@ -98,6 +98,15 @@ class _Packing:
         for module in () if self.keep else plain:
             module._parameters = dict.fromkeys(module._parameters)
         return packed
+
+
+def _kind(weights: Weights, quick: bool) -> MakeLinear:
+    """What linear maps become."""
+    if weights == "float32":
+        return PackedLinear if quick else SharedLinear
+    if quick:
+        return ByteLinear if multiplies_bytes() else PackedInt8Linear
+    return Int8Linear
 
 
 def _stays(module: nn.Module) -> bool:

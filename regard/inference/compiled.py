@@ -26,9 +26,18 @@ from numba.extending import intrinsic
 SUMS = {"reassoc", "contract", "nsz"}
 """A sum may be formed in any order, and a product be added in one operation; infinities stay what they are."""
 
-LANES = 16 if llvmlite.binding.get_host_cpu_features().get("avx512f") else 8
+_ABLE = llvmlite.binding.get_host_cpu_features()
+LANES = 16 if _ABLE.get("avx512f") else 8
 ROWS = 8 if LANES == 16 else 4
 """Numbers in a register, and rows that are multiplied at once: with three panels of weights, their sums still fit."""
+
+BYTES = bool(_ABLE.get("avx512vnni" if LANES == 16 else "avxvnni"))
+"""Whether the processor adds four products of bytes to each number of a register at once (VNNI)."""
+FLOAT, WIDENED, ROUNDED = 0, 1, 2
+"""Products by weights of float32; by weights of 8 bits, made float32 as they are read; and by those of rows that were
+rounded to 8 bits too: weights are 128 too large there, because VNNI wants them positive, and stand in fours."""
+TOGETHER = 8
+"""So few rows are rounded by every thread for itself, all of which write the same: that is faster than to wait."""
 
 ZERO, LOWEST = np.float32(0), np.float32(-87)
 NOTHING = np.float32(1e-30)
@@ -63,18 +72,21 @@ def _memory(kind: Any) -> Any:
 
 
 _floats, _bytes, _doubles = _memory(types.float32), _memory(types.uint8), _memory(types.float64)
+_signed, _integers = _memory(types.int8), _memory(types.int32)
 
 
-def _tile(rows: int, panels: int, eight: bool) -> Any:
+def _tile(rows: int, panels: int, kind: int) -> Any:
     """A function that multiplies so many rows by so many panels, whose sums all stay in registers.
 
-    It is told, in bytes, where the rows begin and how far they are apart; the same of the panels; how many numbers are
-    summed up; where the biases begin; where the outputs do, how far their rows are apart, and those of two panels. If
-    weights have `eight` bits, the outputs' scales begin `scales` bytes after their biases.
+    It is told, in bytes, where the rows begin and how far they are apart; the same of the panels; how many times four
+    bytes of a row there are; where the biases begin; where the outputs do, how far their rows are apart, and those of
+    two panels. Of weights in 8 bits, the outputs' scales begin `scales` bytes after their biases. What `_round` leaves
+    of a row's sum and scale follows the row.
     """
-    vector, pairs = ir.VectorType(ir.FloatType(), LANES), [(r, p) for r in range(rows) for p in range(panels)]
-    integer, short = ir.IntType(64), ir.IntType(32)
-    kept = ir.VectorType(ir.IntType(8), LANES) if eight else vector
+    pairs, short, integer = [(r, p) for r in range(rows) for p in range(panels)], ir.IntType(32), ir.IntType(64)
+    vector, whole = ir.VectorType(ir.FloatType(), LANES), ir.VectorType(short, LANES)
+    fours = ir.VectorType(ir.IntType(8), 4 * LANES)
+    kept = {FLOAT: vector, WIDENED: ir.VectorType(ir.IntType(8), LANES), ROUNDED: fours}[kind]
 
     @intrinsic
     def tile(
@@ -92,37 +104,60 @@ def _tile(rows: int, panels: int, eight: bool) -> Any:
     ) -> Any:
         def build(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             x, x_row, w, w_panel, depth, b, scales, y, y_row, y_panel = values
-            at = partial(_place, builder)
-            kind = ir.FunctionType(vector, [vector] * 3)
-            fused = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fmuladd.v{LANES}f32")
-            biases = [builder.load(at(vector, b, (y_panel, integer(p))), align=4) for p in range(panels)]
-            nothing = ir.Constant(vector, [0.0] * LANES)
-            sums = {(r, p): cgutils.alloca_once_value(builder, nothing if eight else biases[p]) for r, p in pairs}
+
+            def load(what: Any, first: Any, *moves: tuple[Any, Any]) -> Any:
+                return builder.load(_place(builder, what, first, *moves), align=1)
+
+            def call(name: str, result: Any, *given: Any) -> Any:
+                of = ir.FunctionType(result, [one.type for one in given])
+                return builder.call(cgutils.get_or_insert_function(builder.module, of, name), given)
+
+            fused = partial(call, f"llvm.fmuladd.v{LANES}f32", vector)
+            biases = [load(vector, b, (y_panel, integer(p))) for p in range(panels)]
+            beside, nothing = builder.add(x, builder.mul(depth, integer(4))), ir.Constant(vector, [0.0] * LANES)
+            begin = {(r, p): biases[p] if kind == FLOAT else nothing for r, p in pairs}
+            if kind == ROUNDED:
+                totals = [_alike(builder, load(short, beside, (x_row, integer(r)))) for r in range(rows)]
+                begin = {(r, p): totals[r] for r, p in pairs}
+            sums = {pair: cgutils.alloca_once_value(builder, first) for pair, first in begin.items()}
             with cgutils.for_range(builder, depth) as loop:
                 m = loop.index
-                along = (m, integer(LANES if eight else 4 * LANES))
-                weights = [builder.load(at(kept, w, along, (w_panel, integer(p))), align=1) for p in range(panels)]
-                if eight:
-                    whole = [builder.sext(one, ir.VectorType(short, LANES)) for one in weights]
-                    weights = [builder.sitofp(one, vector) for one in whole]
+                along = (m, integer(LANES if kind == WIDENED else 4 * LANES))
+                weights = [load(kept, w, along, (w_panel, integer(p))) for p in range(panels)]
+                if kind == WIDENED:
+                    weights = [builder.sitofp(builder.sext(one, whole), vector) for one in weights]
                 for r in range(rows):
-                    one = builder.load(at(ir.FloatType(), x, (m, integer(4)), (x_row, integer(r))), align=4)
-                    alike = builder.insert_element(ir.Constant(vector, ir.Undefined), one, short(0))
-                    alike = builder.shuffle_vector(alike, alike, ir.Constant(ir.VectorType(short, LANES), [0] * LANES))
+                    one = load(short if kind == ROUNDED else ir.FloatType(), x, (m, integer(4)), (x_row, integer(r)))
+                    alike = builder.bitcast(_alike(builder, one), kept if kind == ROUNDED else vector)
                     for p in range(panels):
-                        added = builder.call(fused, [weights[p], alike, builder.load(sums[r, p])])
+                        before = builder.load(sums[r, p])
+                        if kind == ROUNDED:
+                            added = call(f"llvm.x86.avx512.vpdpbusd.{32 * LANES}", whole, before, weights[p], alike)
+                        else:
+                            added = fused(weights[p], alike, before)
                         builder.store(added, sums[r, p])
             for r, p in pairs:
                 output = builder.load(sums[r, p])
-                if eight:
-                    scale = builder.load(at(vector, builder.add(b, scales), (y_panel, integer(p))), align=4)
-                    output = builder.call(fused, [output, scale, biases[p]])
-                builder.store(output, at(vector, y, (y_row, integer(r)), (y_panel, integer(p))), align=4)
+                if kind != FLOAT:
+                    scale = load(vector, builder.add(b, scales), (y_panel, integer(p)))
+                    if kind == ROUNDED:
+                        own = load(ir.FloatType(), beside, (x_row, integer(r)), (integer(4), integer(1)))
+                        scale = builder.fmul(scale, _alike(builder, own))
+                        output = builder.sitofp(output, vector)
+                    output = fused(output, scale, biases[p])
+                builder.store(output, _place(builder, vector, y, (y_row, integer(r)), (y_panel, integer(p))), align=1)
             return context.get_dummy_value()
 
         return types.void(*[types.int64] * 10), build
 
     return tile
+
+
+def _alike(builder: Any, one: Any) -> Any:
+    """A register full of one number."""
+    places, vector = ir.VectorType(ir.IntType(32), LANES), ir.VectorType(one.type, LANES)
+    first = builder.insert_element(ir.Constant(vector, ir.Undefined), one, ir.IntType(32)(0))
+    return builder.shuffle_vector(first, first, ir.Constant(places, [0] * LANES))
 
 
 def _place(builder: Any, kind: Any, first: Any, *moves: tuple[Any, Any]) -> Any:
@@ -132,16 +167,16 @@ def _place(builder: Any, kind: Any, first: Any, *moves: tuple[Any, Any]) -> Any:
     return builder.inttoptr(first, kind.as_pointer())
 
 
-def _products(eight: bool) -> Any:
-    """The function `_product` for weights of float32, or of `eight` bits."""
-    many, four, one, edge = (_tile(*shape, eight) for shape in ((ROWS, 3), (4, 3), (1, 3), (1, 1)))
-    panel_row = LANES if eight else 4 * LANES
+def _products(kind: int) -> Any:
+    """One thread's part of a product. A row has `width` times four bytes, and eight more if it was rounded."""
+    many, four, one, edge = (_tile(*shape, kind) for shape in ((ROWS, 3), (4, 3), (1, 3), (1, 1)))
+    panel_row, beside = LANES if kind == WIDENED else 4 * LANES, 8 if kind == ROUNDED else 0
 
     @numba.njit
     def three(x: int, w: int, b: int, y: int, rows: int, outputs: int, width: int, panel: int, apart: int) -> None:
         """The outputs of three panels, so many apart, for all rows. The last rows of several at a time may have been
         met before: that is faster than one by one."""
-        size, row, y_row, over = panel_row * width, 4 * width, 4 * outputs, 4 * LANES * apart
+        size, row, y_row, over = panel_row * width, 4 * width + beside, 4 * outputs, 4 * LANES * apart
         scales = 4 * LANES * ((outputs + LANES - 1) // LANES)
         w, b, y = w + panel * size, b + 4 * LANES * panel, y + 4 * LANES * panel
         if rows >= ROWS:
@@ -172,14 +207,15 @@ def _products(eight: bool) -> Any:
         for panel in range(whole, end):
             at, bias, first = w + panel * panel_row * width, b + 4 * LANES * panel, LANES * panel
             for r in range(rows):
-                edge(x + 4 * r * width, 0, at, 0, width, bias, 4 * LANES * panels, room.ctypes.data, 0, 0)
+                edge(x + r * (4 * width + beside), 0, at, 0, width, bias, 4 * LANES * panels, room.ctypes.data, 0, 0)
                 for i in range(first, min(first + LANES, outputs)):
                     output[r, i] = room[i - first]
 
     return product
 
 
-_product_floats, _product_eight = _products(eight=False), _products(eight=True)
+_product_float, _product_widened = _products(FLOAT), _products(WIDENED)
+_product_rounded = _products(ROUNDED) if BYTES else _product_widened
 
 
 @intrinsic
@@ -275,13 +311,44 @@ def _gelu_tanh(x: Any) -> Any:
     return x * (np.float32(1) if u > ZERO else e) / (np.float32(1) + e)
 
 
+@numba.njit(error_model="numpy")
+def _round(x: int, room: int, rows: int, width: int) -> None:
+    """One thread's part: rows of float32 in 8 bits, each filled up to fours; then -128 times their sum, and the scale
+    by which they were divided. Rows that hold no number stay so: their scale is none."""
+    fours = (width + 3) // 4
+    first, last = (0, rows) if rows <= TOGETHER else _share(rows)
+    for r in range(first, last):
+        at = room + r * (4 * fours + 8)
+        row, bits = carray(_floats(x + 4 * r * width), (width,)), carray(_integers(x + 4 * r * width), (width,))
+        most = np.int32(0)
+        for m in range(width):  # whole numbers are as large as the floats that have their bits
+            most = max(most, bits[m] & np.int32(0x7FFFFFFF))
+        scale = _as_float(most) / np.float32(127)
+        back = np.float32(1) / scale if scale > ZERO else ZERO
+        rounded, total = carray(_signed(at), (4 * fours,)), np.int32(0)
+        for m in range(width):
+            one = np.int32(np.rint(row[m] * back))
+            rounded[m] = one
+            total += one
+        rounded[width:] = 0
+        carray(_integers(at + 4 * fours), (1,))[0] = -128 * total
+        carray(_floats(at + 4 * fours + 4), (1,))[0] = scale
+    if rows > TOGETHER:
+        _wait()
+
+
 @numba.njit
-def _product(x: int, w: int, b: int, y: int, rows: int, outputs: int, width: int, activation: int, eight: int) -> None:
+def _product(
+    x: int, w: int, b: int, y: int, rows: int, outputs: int, width: int, activation: int, kind: int, room: int
+) -> None:
     """One thread's part: an equal share of the panels, three at a time that are a third of them apart."""
-    if eight:
-        _product_eight(x, w, b, y, rows, outputs, width)
+    if kind == ROUNDED:
+        _round(x, room, rows, width)
+        _product_rounded(room, w, b, y, rows, outputs, (width + 3) // 4)
+    elif kind == WIDENED:
+        _product_widened(x, w, b, y, rows, outputs, width)
     else:
-        _product_floats(x, w, b, y, rows, outputs, width)
+        _product_float(x, w, b, y, rows, outputs, width)
     output = carray(_floats(y), (rows, outputs))
     begin, end = _share((outputs + LANES - 1) // LANES)
     first, last = LANES * begin, min(LANES * end, outputs)
@@ -300,8 +367,8 @@ def _product(x: int, w: int, b: int, y: int, rows: int, outputs: int, width: int
 
 @kernel
 def product(given: Any) -> None:
-    x, w, b, y, rows, outputs, width, activation, eight = carray(given, (9,)).astype(np.int64)
-    _product(x, w, b, y, rows, outputs, width, activation, eight)
+    x, w, b, y, rows, outputs, width, activation, kind, room = carray(given, (10,)).astype(np.int64)
+    _product(x, w, b, y, rows, outputs, width, activation, kind, room)
 
 
 @numba.njit
@@ -398,7 +465,7 @@ def layer(given: Any) -> None:
     and what stands around them. The layer's sizes and weights are in a table of their own."""
     table, rows, x, y, room = carray(given, (5,)).astype(np.int64)
     numbers = carray(_doubles(table), (29,))
-    width, joined, inner, activation, pre, cross, eight = numbers[:7].astype(np.int64)
+    width, joined, inner, activation, pre, cross, kind = numbers[:7].astype(np.int64)
     epsilon, scale, sides = numbers[7], np.float32(numbers[8]), numbers[9:].astype(np.int64)
     in_w, in_b, out_w, out_b, inner_w, inner_b, back_w, back_b, q_w, q_b, read_w, read_b = sides[:12]
     norms = sides[12:]
@@ -408,35 +475,36 @@ def layer(given: Any) -> None:
     summed = added + 4 * rows * width
     normed = summed + 4 * rows * width
     wide = normed + 4 * rows * width
+    rounded = wide + 4 * rows * inner
     if pre:
         _connect(x, 0, 0, norms[0], norms[1], normed, rows, width, epsilon)
         _wait()
     seen = normed if pre else x
-    _product(seen, in_w, in_b, parts, rows, 3 * joined, width, 0, eight)
+    _product(seen, in_w, in_b, parts, rows, 3 * joined, width, 0, kind, rounded)
     _wait()
     _store(carray(given, (16,))[5:].astype(np.int64))
     _wait()
     _attend(carray(given, (41,))[16:].astype(np.int64), scale)
     _wait()
-    _product(heads, out_w, out_b, added, rows, width, joined, 0, eight)
+    _product(heads, out_w, out_b, added, rows, width, joined, 0, kind, rounded)
     _wait()
     after = 2 if pre else 0
     _connect(x, added, summed, norms[after], norms[after + 1], normed, rows, width, epsilon)
     _wait()
     x = summed if pre else normed
     if cross:
-        _product(normed, q_w, q_b, parts, rows, joined, width, 0, eight)
+        _product(normed, q_w, q_b, parts, rows, joined, width, 0, kind, rounded)
         _wait()
         _attend(carray(given, (66,))[41:].astype(np.int64), scale)
         _wait()
-        _product(heads, read_w, read_b, added, rows, width, joined, 0, eight)
+        _product(heads, read_w, read_b, added, rows, width, joined, 0, kind, rounded)
         _wait()
         after += 2
         _connect(x, added, summed, norms[after], norms[after + 1], normed, rows, width, epsilon)
         _wait()
-    _product(normed, inner_w, inner_b, wide, rows, inner, width, activation, eight)
+    _product(normed, inner_w, inner_b, wide, rows, inner, width, activation, kind, rounded)
     _wait()
-    _product(wide, back_w, back_b, added, rows, width, inner, 0, eight)
+    _product(wide, back_w, back_b, added, rows, width, inner, 0, kind, rounded)
     _wait()
     after += 2
     _connect(x, added, y, 0 if pre else norms[after], norms[after + 1], y, rows, width, epsilon)

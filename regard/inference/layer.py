@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.inference.attention import Cache, PackedAttention, PackedSelfAttention, terms
-from regard.inference.kernels import CODES, about_attention, about_token, fits, run, seen
+from regard.inference.kernels import CODES, KINDS, about_attention, about_token, fits, room_to_round, run, seen
 from regard.inference.linear import FEW, Panels
 from regard.models.gpt import Block
 from regard.models.transformer import DecoderLayer
@@ -47,10 +47,10 @@ class Table:
         self.joined, self.width, self.inner = attention.joined, wide.inner.in_features, wide.inner.out_features
         size = attention.joined // attention.heads
         self.heads = attention.heads
-        eight = self.held[0][0].dtype == torch.int8
-        self.most = FEW if eight else sys.maxsize
+        kind = self.held[0][0].dtype
+        self.most = FEW if kind == torch.int8 else sys.maxsize
         sizes = [self.width, self.joined, self.inner, CODES[wide.activation]]
-        sizes += [first.placement == "pre", cross is not None, eight]
+        sizes += [first.placement == "pre", cross is not None, KINDS[kind]]
         places = [[tensor.data_ptr() for tensor in pair] for pair in self.held]
         places[4:4] = [[0, 0]] * 2 if cross is None else []
         places += [[0, 0]] * (10 - len(places))
@@ -68,7 +68,8 @@ class Table:
         """One token of each row (R, 1, M) -> (R, 1, M), and the past with it."""
         x, rows, present = x.contiguous(), len(x), past.longer(1)
         size, keys = self.joined // self.heads, present.length * present.width
-        needed = 4 * self.joined + 3 * self.width + self.inner  # see the kernel
+        rounded = room_to_round(max(self.width, self.joined, self.inner)) // 4
+        needed = 4 * self.joined + 3 * self.width + self.inner + rounded  # see the kernel
         most = keys if memory is None else max(keys, memory.key.shape[2])
         output, room = torch.empty_like(x), x.new_empty(rows * (needed + self.heads * most))
         parts = room.data_ptr()

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.inference.kernels import CODES, fits, from_panels, panels, product
+from regard.inference.kernels import CODES, byte_panels, fits, from_panels, panels, product
 from regard.models.base import Embedding
 
 Activate = Callable[[Tensor], Tensor]
@@ -32,13 +32,13 @@ class SharedLinear(nn.Module):
 
 
 class Panels(nn.Module):
-    """activation(x W' + b) by our kernel, from panels: weights (N, M), in float32 or 8 bits, and biases, scales (N)."""
+    """activation(x W' + b) by our kernel, from panels of weights, in float32 or 8 bits, and of biases, scales (N)."""
 
     def __init__(self, weight: Tensor, *beside: Tensor, activation: Activate | None) -> None:
         super().__init__()
-        self.outputs, self.code = len(weight), CODES.get(activation, 0)
+        self.outputs, self.code = len(beside[0]), CODES.get(activation, 0)
         self.later = None if activation in CODES else activation
-        self.panels, self.biases = panels(weight), torch.cat([panels(one) for one in beside])
+        self.panels, self.biases = weight, torch.cat([panels(one) for one in beside])
 
     def product(self, inputs: Tensor) -> Tensor:
         output = product(inputs, self.panels, self.biases, self.outputs, self.code)
@@ -50,7 +50,7 @@ class PackedLinear(Panels):
 
     def __init__(self, weight: Tensor, bias: Tensor | None, activation: Activate | None = None) -> None:
         bias = weight.new_zeros(len(weight)) if bias is None else bias
-        super().__init__(weight.detach(), bias.detach(), activation=activation)
+        super().__init__(panels(weight.detach()), bias.detach(), activation=activation)
         self.activation = activation
 
     @property
@@ -103,20 +103,41 @@ class Int8Linear(nn.Module):
         return output if self.activation is None else self.activation(output)
 
 
-class PackedInt8Linear(Panels):
-    """As `Int8Linear`; up to `FEW` rows by our kernel, which leaves the inputs as they are, and reads a quarter of what
-    `PackedLinear` reads. The weights are held twice, for few rows and for many."""
+class ByteLinear(Panels):
+    """activation(x W' + b) by our kernel for processors with VNNI: W in 8 bits with a scale for each output, x in 8
+    bits with a scale for each row."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None, activation: Activate | None = None) -> None:
         rounded = _rounded(weight)
-        scales = rounded.q_per_channel_scales().float()
-        biases = torch.zeros_like(scales) if bias is None else bias.detach()
-        super().__init__(rounded.int_repr(), biases, scales, activation=activation)
+        super().__init__(byte_panels(rounded.int_repr()), *_beside(rounded, bias), activation=activation)
+        self.width, self.activation = weight.shape[1], activation
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        if fits(inputs):
+            return self.product(inputs)
+        whole = from_panels(self.panels.movedim(2, -1), self.outputs).flatten(1)[:, : self.width]
+        biases, scales = (from_panels(half, self.outputs) for half in self.biases.chunk(2))
+        return SharedLinear((whole.float() - 128) * scales[:, None], biases, self.activation).forward(inputs)
+
+
+class PackedInt8Linear(Panels):
+    """As `Int8Linear`, for processors without VNNI; up to `FEW` rows by our kernel, which leaves the inputs as they
+    are, and reads a quarter of what `PackedLinear` reads. The weights are held twice, for few rows and for many."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None, activation: Activate | None = None) -> None:
+        rounded = _rounded(weight)
+        super().__init__(panels(rounded.int_repr()), *_beside(rounded, bias), activation=activation)
         self.many = Int8Linear(weight, bias, activation)
 
     def forward(self, inputs: Tensor) -> Tensor:
         few = inputs.numel() <= FEW * inputs.shape[-1] and fits(inputs)
         return self.product(inputs) if few else self.many.forward(inputs)
+
+
+def _beside(rounded: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The biases and the scales of weights in 8 bits."""
+    scales = rounded.q_per_channel_scales().float()
+    return torch.zeros_like(scales) if bias is None else bias.detach(), scales
 
 
 def _rounded(weight: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from conftest import VARIANTS, small_model
 from test_contract import close, ids
 
 from regard.inference import kernels, pack
-from regard.inference.kernels import pool
+from regard.inference.kernels import multiplies_bytes, pool
 from regard.inference.layer import Table
 from regard.inference.linear import FEW
 from regard.inference.silence import without
@@ -120,6 +120,7 @@ def test_other_layers_take_the_long_way(taken: list[int]) -> None:
 @torch.no_grad()
 @pytest.mark.parametrize("variant", ["transformer", "gpt"])
 def test_in_8_bits_few_rows_take_it(variant: str, taken: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regard.inference.multiplies_bytes", lambda: False)
     packed = pack(small_model(variant), "int8")
     state = packed.start(ids(FEW, 4))
     found, _ = packed.step(ids(FEW), state)
@@ -130,3 +131,23 @@ def test_in_8_bits_few_rows_take_it(variant: str, taken: list[int], monkeypatch:
     taken.clear()
     packed.step(ids(FEW + 1), packed.start(ids(FEW + 1, 4)))
     assert not taken, "more rows are FBGEMM's"
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("rows", [1, 8, 9, 20])
+@pytest.mark.parametrize("variant", ["transformer", "gpt"])
+def test_with_vnni_any_number_of_rows_takes_it(
+    variant: str, rows: int, threads: int, taken: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not multiplies_bytes():
+        pytest.skip("this processor has no VNNI")
+    monkeypatch.setattr(kernels, "ALONE", 1)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    packed = pack(small_model(variant), "int8")
+    state = packed.start(ids(rows, 4))
+    found, _ = packed.step(ids(rows), state)
+    assert taken == [rows] * 2
+    monkeypatch.setattr("regard.inference.layer._quick", lambda *_: False)
+    expected, _ = packed.step(ids(rows), state)
+    assert (found - expected).abs().max() < 0.01 * expected.abs().max(), "rounding may turn where sums differ by a bit"

@@ -25,9 +25,10 @@ from regard.config import SearchConfig
 from regard.decoding import Limits, search
 from regard.errors import UserError
 from regard.inference import Weights, pack
-from regard.inference.kernels import pool
+from regard.inference.kernels import multiplies_bytes, pool
 from regard.inference.linear import (
     FEW,
+    ByteLinear,
     Int8Linear,
     PackedEmbedding,
     PackedInt8Linear,
@@ -48,6 +49,19 @@ def _kernels_for_small_models_too(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(params=VARIANTS)
 def model(request: pytest.FixtureRequest) -> EncoderDecoder:
     return pack(small_model(request.param))
+
+
+@pytest.fixture
+def _vnni() -> None:
+    if ByteLinear not in int8_kinds():
+        pytest.skip("this processor has no VNNI")
+
+
+def int8_kinds() -> list[type[ByteLinear] | type[PackedInt8Linear]]:
+    """The linear maps in 8 bits by our kernels, where there are any."""
+    if pool() is None:
+        return []
+    return [PackedInt8Linear, *([ByteLinear] if multiplies_bytes() else [])]
 
 
 def sharper(model: EncoderDecoder) -> EncoderDecoder:
@@ -138,7 +152,7 @@ def test_linear_maps_equal_the_plain_product(rows: int, activation: Activation |
     quick = pool() is not None
     for kind in (SharedLinear, PackedLinear) if quick else (SharedLinear,):
         close(kind(plain.weight, plain.bias, after)(inputs), expected)
-    for kind in ((Int8Linear, PackedInt8Linear) if quick else (Int8Linear,)) if rows else ():
+    for kind in (Int8Linear, *int8_kinds()) if rows else ():
         rounded: Tensor = kind(plain.weight, plain.bias, after)(inputs)
         assert (rounded - expected).abs().max() < 0.03 * expected.abs().max(), "8 and 7 bits: an error of a hundredth"
 
@@ -157,8 +171,58 @@ def test_in_8_bits_few_rows_stay_as_they_are(rows: int, outputs: int) -> None:
 
 
 @torch.no_grad()
+@pytest.mark.usefixtures("_vnni")
+@pytest.mark.parametrize("rows", [1, 3, 4, 8, 9, 33])
+@pytest.mark.parametrize("shape", [(3, 1), (37, 23), (64, 24), (301, 130), (29, 2100)])
+def test_rows_and_weights_in_8_bits(rows: int, shape: tuple[int, int]) -> None:
+    """Each is rounded to the nearest of 255 steps, and their product is exact: no sum overflows."""
+    torch.manual_seed(0)
+    weight, bias, inputs = torch.randn(shape), torch.randn(shape[0]), 5 * torch.randn(rows, shape[1])
+    weight[0], inputs[0] = weight[0].abs().max(), inputs[0].abs().max()  # the largest sum there is
+    inputs[-1] = 0
+    step, own = (one.abs().amax(dim=1, keepdim=True) / 127 for one in (weight, inputs))
+    whole = (inputs / own).nan_to_num().round().double() @ (weight / step).round().double().T
+    found = ByteLinear(weight, bias)(inputs)
+    torch.testing.assert_close(found, (whole * own * step.T + bias).float(), rtol=1e-5, atol=1e-5)
+    assert torch.equal(found[-1], bias), "a row of zeros"
+
+
+@torch.no_grad()
+@pytest.mark.usefixtures("_vnni")
+def test_in_8_bits_a_row_does_not_depend_on_its_neighbours() -> None:
+    """Nor on what of them is no number, nor on how many threads there are."""
+    torch.manual_seed(0)
+    linear, inputs = ByteLinear(torch.randn(101, 65), None), torch.randn(21, 65)
+    alone = torch.cat([linear(row[None]) for row in inputs])
+    for rows in range(1, 22):
+        assert torch.equal(linear(inputs[:rows]), alone[:rows])
+    inputs[3, 7] = float("nan")
+    found = linear(inputs)
+    assert found[3].isnan().all()
+    assert torch.equal(torch.cat([found[:3], found[4:]]), torch.cat([alone[:3], alone[4:]]))
+
+
+@torch.no_grad()
+@pytest.mark.usefixtures("_vnni")
+def test_in_8_bits_other_numbers_take_the_long_way() -> None:
+    torch.manual_seed(0)
+    weight, bias, inputs = torch.randn(37, 23), torch.randn(37), torch.randn(5, 23)
+    linear = ByteLinear(weight, bias, torch.nn.functional.relu)
+    wanted = inputs.clone().requires_grad_()
+    with torch.enable_grad():
+        found = linear(wanted)
+        found.sum().backward()
+    assert wanted.grad is not None
+    assert (found - linear(inputs)).abs().max() < 0.2, "the same weights; only the rows are not rounded"
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("vnni", [False, True])
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_int8_stays_close(variant: str) -> None:
+def test_int8_stays_close(variant: str, vnni: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if vnni and ByteLinear not in int8_kinds():
+        pytest.skip("this processor has no VNNI")
+    monkeypatch.setattr("regard.inference.multiplies_bytes", lambda: vnni)
     plain = small_model(variant)
     source, target = ids(4, 6), ids(4, 5, seed=2)
     expected, found = (one.output(one(source, target)) for one in (plain, pack(plain, "int8")))
@@ -179,7 +243,8 @@ def test_linear_maps_are_packed(variant: str) -> None:
     kinds = {type(module) for module in pack(plain).modules()}
     assert (PackedLinear if sys.platform == "linux" else SharedLinear) in kinds, "PyTorch's threads are found"
     assert not {PackedLinear, SharedLinear} <= kinds
-    assert Int8Linear in {type(module) for module in pack(plain, "int8").modules()}
+    kinds = {type(module) for module in pack(plain, "int8").modules()}
+    assert kinds & {Int8Linear, ByteLinear}
 
 
 @pytest.mark.parametrize("variant", TRANSFORMERS)
