@@ -111,17 +111,19 @@ def constrain(
     if done < len(limits.opening):
         log_probs.fill_(float("-inf"))[:, limits.opening[done]] = 0.0
         return log_probs
-    last = [row for row, sentence in enumerate(sentences) if done + 1 == limits.lengths[sentence]]
+    full = done + 1
     done -= len(limits.opening)
     history = history[:, len(limits.opening) :]
     forced = {}  # the next token of a prefix, and its log-probability
-    for row, sentence in enumerate(sentences):
+    for row, sentence in enumerate(sentences if limits.prefixes else ()):
         for token in limits.prefix(sentence)[done : done + 1]:
             forced[row] = token, log_probs[row, token].item()
-    ends = log_probs[:, limits.end].clone()
-    early = limits.end >= 0 and done < options.min_length
-    log_probs[:, [*limits.never, limits.end] if early else [*limits.never]] = float("-inf")
     size = options.no_repeat_ngram
+    may_be_stuck = limits.end >= 0 and (size > 0 or limits.allowed is not None)
+    ends = log_probs[:, limits.end].clone() if may_be_stuck else None
+    early = limits.end >= 0 and done < options.min_length
+    if never := [*limits.never, *([limits.end] if early else [])]:
+        log_probs.index_fill_(1, torch.tensor(never, device=log_probs.device), float("-inf"))
     if size and limits.said:
         for row, sentence in enumerate(sentences):
             said = torch.tensor(limits.said[sentence], dtype=torch.long, device=history.device)
@@ -137,10 +139,11 @@ def constrain(
     for row, (token, log_prob) in forced.items():
         log_probs[row] = float("-inf")
         log_probs[row, token] = log_prob
-    if (size or limits.allowed) and limits.end >= 0:
+    if ends is not None:
         stuck = log_probs.isinf().all(dim=1)
         log_probs[stuck, limits.end] = ends[stuck]  # where nothing may follow, the output ends
-    if options.force_end and limits.end >= 0 and last:
+    last = [row for row, sentence in enumerate(sentences) if options.force_end and full == limits.lengths[sentence]]
+    if limits.end >= 0 and last:
         log_probs[last] = float("-inf")
         log_probs[last, limits.end] = 0.0
     return log_probs

@@ -15,7 +15,7 @@ from torch import nn
 from regard.errors import UserError, nearest
 from regard.inference.attention import MakeLinear, PackedAttention, PackedSelfAttention
 from regard.inference.kernels import fits, multiplies_bytes
-from regard.inference.layer import packed_layer
+from regard.inference.layer import packed_layer, packed_stack
 from regard.inference.linear import (
     ByteLinear,
     Int8Linear,
@@ -90,8 +90,9 @@ class _Packing:
             return self._instead(PackedEmbedding(module, tied), module)
         twin = copy.copy(module)
         twin._modules = {name: child and self.twin(child) for name, child in module._modules.items()}
-        layer = packed_layer(module, twin._modules) if self.quick else None
-        return layer or twin
+        parts = twin._modules
+        fast = packed_layer(module, parts) or packed_stack(module, parts) if self.quick else None
+        return fast or twin
 
     def _instead(self, packed: nn.Module, *plain: nn.Module) -> nn.Module:
         """What is packed, in place of plain modules, which lose their weights if they are not kept."""

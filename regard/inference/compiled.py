@@ -459,11 +459,11 @@ def store(given: Any) -> None:
     _store(carray(given, (11,)).astype(np.int64))
 
 
-@kernel
-def layer(given: Any) -> None:
-    """A token's way through a decoder layer: self-attention, attention over the memory if there is one, feed-forward,
-    and what stands around them. The layer's sizes and weights are in a table of their own."""
-    table, rows, x, y, room = carray(given, (5,)).astype(np.int64)
+@numba.njit
+def _layer(told: Any, rows: int, x: int, y: int, room: int) -> None:
+    """One thread's part of a layer: self-attention, attention over the memory if there is one, feed-forward, and what
+    stands around them. The layer's sizes and weights are in a table of their own."""
+    table = np.int64(told[0])
     numbers = carray(_doubles(table), (29,))
     width, joined, inner, activation, pre, cross, kind = numbers[:7].astype(np.int64)
     epsilon, scale, sides = numbers[7], np.float32(numbers[8]), numbers[9:].astype(np.int64)
@@ -482,9 +482,9 @@ def layer(given: Any) -> None:
     seen = normed if pre else x
     _product(seen, in_w, in_b, parts, rows, 3 * joined, width, 0, kind, rounded)
     _wait()
-    _store(carray(given, (16,))[5:].astype(np.int64))
+    _store(told[1:12].astype(np.int64))
     _wait()
-    _attend(carray(given, (41,))[16:].astype(np.int64), scale)
+    _attend(told[12:37].astype(np.int64), scale)
     _wait()
     _product(heads, out_w, out_b, added, rows, width, joined, 0, kind, rounded)
     _wait()
@@ -495,7 +495,7 @@ def layer(given: Any) -> None:
     if cross:
         _product(normed, q_w, q_b, parts, rows, joined, width, 0, kind, rounded)
         _wait()
-        _attend(carray(given, (66,))[41:].astype(np.int64), scale)
+        _attend(told[37:62].astype(np.int64), scale)
         _wait()
         _product(heads, read_w, read_b, added, rows, width, joined, 0, kind, rounded)
         _wait()
@@ -508,3 +508,14 @@ def layer(given: Any) -> None:
     _wait()
     after += 2
     _connect(x, added, y, 0 if pre else norms[after], norms[after + 1], y, rows, width, epsilon)
+
+
+@kernel
+def layers(given: Any) -> None:
+    """A token's way through the layers of a decoder, one after the other. Of each, so many numbers say what it is and
+    what it attends to; from the second on, what is read and what is written are in one place."""
+    count, size, rows, x, y, room = carray(given, (6,)).astype(np.int64)
+    told = carray(given, (6 + count * size,))
+    for n in range(count):
+        _layer(told[6 + n * size : 6 + (n + 1) * size], rows, y if n else x, y, room)
+        _wait()

@@ -1,13 +1,15 @@
-"""A token's way through a whole decoder layer in one kernel, whose threads wait for each other between its parts.
+"""A token's way through all layers of a decoder in one kernel, whose threads wait for each other between its parts.
 
-One sentence reads the weights of a layer in half a millisecond; a dozen calls from Python would add half of that.
+One sentence reads the weights of a layer in a fraction of a millisecond; a dozen calls from Python would add half of
+that, and one call for each layer still a sixth.
 """
 
 from __future__ import annotations
 
 import sys
 from array import array
-from typing import cast
+from collections.abc import Sequence
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -15,8 +17,8 @@ from torch import Tensor, nn
 from regard.inference.attention import Cache, PackedAttention, PackedSelfAttention, terms
 from regard.inference.kernels import CODES, KINDS, about_attention, about_token, fits, room_to_round, run, seen
 from regard.inference.linear import FEW, Panels
-from regard.models.gpt import Block
-from regard.models.transformer import DecoderLayer
+from regard.models.gpt import Block, Blocks
+from regard.models.transformer import DecoderLayer, DecoderStack
 from regard.nn.attention import Dot
 from regard.nn.layers import FeedForward, Residual
 from regard.nn.record import Recording
@@ -62,77 +64,130 @@ class Table:
     def __reduce__(self) -> str | tuple[object, ...]:
         raise TypeError("a packed model holds addresses: copy or save the model that it was packed from")
 
-    def advance(
-        self, x: Tensor, past: Cache, mask: Tensor | None, memory: KeyValue | None, memory_mask: Tensor | None
-    ) -> tuple[Tensor, KeyValue]:
-        """One token of each row (R, 1, M) -> (R, 1, M), and the past with it."""
-        x, rows, present = x.contiguous(), len(x), past.longer(1)
-        size, keys = self.joined // self.heads, present.length * present.width
+    def room(self, rows: int, keys: int) -> int:
+        """Numbers that the kernel needs for so many rows that look at so many keys; see there."""
+        return rows * (self.kept + self.heads * keys)
+
+    @property
+    def kept(self) -> int:
+        """Of each row, beside its attention's weights."""
         rounded = room_to_round(max(self.width, self.joined, self.inner)) // 4
-        needed = 4 * self.joined + 3 * self.width + self.inner + rounded  # see the kernel
-        most = keys if memory is None else max(keys, memory.key.shape[2])
-        output, room = torch.empty_like(x), x.new_empty(rows * (needed + self.heads * most))
-        parts = room.data_ptr()
-        heads, weights = parts + 12 * rows * self.joined, parts + 4 * rows * needed
-        own, others = terms(present, mask, None), (None, None) if memory is None else terms(memory, memory_mask, None)
-        told: list[float] = [self.address, rows, x.data_ptr(), output.data_ptr(), parts]
-        told += about_token(parts + 4 * self.joined, 3 * self.joined, self.joined, present.pairs, past.length)
-        told += about_attention(rows, (parts, 3 * self.joined, size), present.seen(), *own, heads, weights)
+        return 4 * self.joined + 3 * self.width + self.inner + rounded
+
+
+def advance(
+    tables: Sequence[Table],
+    x: Tensor,
+    pasts: Sequence[Cache],
+    mask: Tensor | None,
+    memories: Sequence[KeyValue | None],
+    memory_mask: Tensor | None,
+) -> tuple[Tensor, tuple[KeyValue, ...]]:
+    """One token of each row (R, 1, M) through layers of the same sizes -> (R, 1, M), and their pasts with it.
+
+    All of them have written as much, and their beams share what they may look at.
+    """
+    x, rows, first = x.contiguous(), len(x), tables[0]
+    presents = [past.longer(1) for past in pasts]
+    size, joined, keys = first.joined // first.heads, first.joined, presents[0].length * presents[0].width
+    most = max(keys, *(0 if memory is None else memory.key.shape[2] for memory in memories))
+    output, room = torch.empty_like(x), x.new_empty(first.room(rows, most))
+    parts = room.data_ptr()
+    heads, weights = parts + 12 * rows * joined, parts + 4 * rows * first.kept
+    own = terms(presents[0], mask, None)
+    others = (None, None) if memories[0] is None else terms(memories[0], memory_mask, None)
+    told: list[float] = []
+    for table, past, present, memory in zip(tables, pasts, presents, memories, strict=True):
+        told.append(table.address)
+        told += about_token(parts + 4 * joined, 3 * joined, joined, present.pairs, past.length)
+        told += about_attention(rows, (parts, 3 * joined, size), present.seen(), *own, heads, weights)
         if memory is not None:
-            there = seen(memory.key, memory.value)
-            told += about_attention(rows, (parts, self.joined, size), there, *others, heads, weights)
-        assert len(told) == (41 if memory is None else 66), f"the kernel reads so many numbers, not {len(told)}"
-        run("layer", rows * self.work, told)
-        return output, cast(KeyValue, present)  # models speak of what they make themselves
+            told += about_attention(
+                rows, (parts, joined, size), seen(memory.key, memory.value), *others, heads, weights
+            )
+    each = len(told) // len(tables)
+    assert each == (37 if memories[0] is None else 62), f"the kernel reads so many numbers of a layer, not {each}"
+    where = (rows, x.data_ptr(), output.data_ptr(), parts)
+    run("layers", rows * sum(table.work for table in tables), (len(tables), each, *where, *told))
+    return output, cast(tuple[KeyValue, ...], tuple(presents))  # models speak of what they make themselves
 
 
 class PackedDecoderLayer(DecoderLayer):
-    """A `DecoderLayer` of packed parts, with a fast way for single tokens that nobody records."""
+    """A `DecoderLayer` of packed parts, which the kernel knows."""
 
     def __init__(self, plain: DecoderLayer, parts: dict[str, nn.Module | None]) -> None:
         nn.Module.__init__(self)
         self._modules, self.parts, self.table = parts, tuple(parts.values()), Table(plain, parts)
 
-    def forward(
-        self,
-        x: Tensor,
-        memory: KeyValue,
-        past: KeyValue | None,
-        mask: Tensor | None,
-        memory_mask: Tensor | None,
-        record: Recording | None = None,
-        site: str = "",
-        bias: Tensor | None = None,
-    ) -> tuple[Tensor, KeyValue]:
-        if isinstance(past, Cache) and bias is None and fits(memory.key) and _quick(self, x, past, record):
-            return self.table.advance(x, past, mask, memory, memory_mask)
-        return super().forward(x, memory, past, mask, memory_mask, record, site, bias)
-
 
 class PackedBlock(Block):
-    """A GPT's `Block` of packed parts, with a fast way for single tokens that nobody records."""
+    """A GPT's `Block` of packed parts, which the kernel knows."""
 
     def __init__(self, plain: Block, parts: dict[str, nn.Module | None]) -> None:
         nn.Module.__init__(self)
         self._modules, self.parts, self.table = parts, tuple(parts.values()), Table(plain, parts)
 
-    def forward(
-        self, x: Tensor, mask: Tensor | None, past: KeyValue | None, record: Recording | None, site: str
-    ) -> tuple[Tensor, KeyValue]:
-        if isinstance(past, Cache) and _quick(self, x, past, record):
-            return self.table.advance(x, past, mask, None, None)
-        return super().forward(x, mask, past, record, site)
+
+class PackedDecoderStack(DecoderStack):
+    """A `DecoderStack` with a fast way for single tokens that nobody records."""
+
+    def read(
+        self,
+        x: Tensor,
+        memories: Sequence[KeyValue],
+        pasts: Sequence[KeyValue | None],
+        mask: Tensor | None,
+        memory_mask: Tensor | None,
+        record: Recording | None = None,
+        bias: Tensor | None = None,
+    ) -> tuple[Tensor, tuple[KeyValue, ...]]:
+        tables = _quick(self, x, pasts, record) if bias is None else []
+        if tables and all(fits(memory.key) for memory in memories):
+            return advance(tables, x, cast(Sequence[Cache], pasts), mask, memories, memory_mask)
+        return super().read(x, memories, pasts, mask, memory_mask, record, bias)
 
 
-def _quick(layer: PackedDecoderLayer | PackedBlock, x: Tensor, past: Cache, record: Recording | None) -> bool:
-    """Whether the kernel may be used: for numbers it knows, where no part was exchanged since it was packed."""
+class PackedBlocks(Blocks):
+    """`Blocks` with a fast way for single tokens that nobody records."""
+
+    def read(
+        self, x: Tensor, mask: Tensor | None, pasts: Sequence[KeyValue | None], record: Recording | None
+    ) -> tuple[Tensor, tuple[KeyValue, ...]]:
+        if tables := _quick(self, x, pasts, record):
+            return advance(tables, x, cast(Sequence[Cache], pasts), mask, [None] * len(tables), None)
+        return super().read(x, mask, pasts, record)
+
+
+def _quick(
+    stack: DecoderStack | Blocks, x: Tensor, pasts: Sequence[KeyValue | None], record: Recording | None
+) -> list[Table]:
+    """The layers as the kernel reads them, if it may be used: for numbers it knows, where no part was exchanged since
+    it was packed."""
     rows, tokens, _ = x.shape
-    alone = record is None and tokens == 1 and 0 < rows <= layer.table.most
-    return alone and fits(x) and fits(past.pairs) and tuple(layer._modules.values()) == layer.parts
+    if record is not None or tokens != 1 or not rows or not fits(x):
+        return []
+    tables: list[Table] = []
+    for layer, past in zip(cast(Sequence[nn.Module], stack), pasts, strict=True):
+        if not isinstance(layer, PackedDecoderLayer | PackedBlock) or not isinstance(past, Cache):
+            return []
+        if tuple(layer._modules.values()) != layer.parts or rows > layer.table.most or not fits(past.pairs):
+            return []
+        tables.append(layer.table)
+    return tables
+
+
+def packed_stack(plain: nn.Module, layers: dict[str, nn.Module | None]) -> nn.Module | None:
+    """A stack with the fast way, from the plain one and its packed layers; None where it is none that has it."""
+    kinds: dict[type, type[PackedDecoderStack] | type[PackedBlocks]] = {
+        DecoderStack: PackedDecoderStack,
+        Blocks: PackedBlocks,
+    }
+    kind = kinds.get(type(plain))
+    return None if kind is None else kind(cast(Any, layers.values()))
 
 
 def packed_layer(plain: nn.Module, parts: dict[str, nn.Module | None]) -> nn.Module | None:
-    """A layer with the fast way, from the plain one and its packed parts; None where the kernel does not know all that
+    """A layer for the fast way, from the plain one and its packed parts; None where the kernel does not know all that
     is in it."""
     if not isinstance(plain, DecoderLayer | Block) or type(plain) not in (DecoderLayer, Block):
         return None  # a layer made from them may do otherwise

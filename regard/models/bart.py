@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from regard.config import ModelConfig
 from regard.models.base import Embedding, output_projection
 from regard.models.bert import initialise
-from regard.models.transformer import DecoderLayer, EncoderLayer, Stacks, Style
+from regard.models.transformer import DecoderLayer, DecoderStack, EncoderLayer, Stacks, Style
 from regard.nn.attention import ScoreName
 from regard.nn.dropout import Dropout
 from regard.nn.layers import Activation, NormPlacement, Stack
@@ -78,7 +78,7 @@ class Bart(Stacks):
         self.dropout = Dropout(config.dropout)
         style = Style(inner_dropout=config.inner_dropout)
         self.encoder = Stack[EncoderLayer](EncoderLayer(config, style) for _ in range(config.encoder_layers))
-        self.decoder = Stack[DecoderLayer](DecoderLayer(config, style) for _ in range(config.decoder_layers))
+        self.decoder = DecoderStack(DecoderLayer(config, style) for _ in range(config.decoder_layers))
         self.encoder_norm, self.decoder_norm = nn.Identity(), nn.Identity()
         self.output = output_projection(self.words, width, tied=True)
         initialise(self)

@@ -96,8 +96,23 @@ class Block(nn.Module):
         return self.around_feed_forward.after(x, self.feed_forward(self.around_feed_forward.before(x))), present
 
 
+class Blocks(Stack[Block]):
+    """The layers, one above the other."""
+
+    def read(
+        self, x: Tensor, mask: Tensor | None, pasts: Sequence[KeyValue | None], record: Recording | None
+    ) -> tuple[Tensor, tuple[KeyValue, ...]]:
+        """Tokens (B, T, M) and each layer's past -> (B, T, M), and the pasts with them."""
+        presents = []
+        for index, (block, past) in enumerate(zip(self, pasts, strict=True)):
+            x, present = block(x, mask, past, record, f"decoder.{index}")
+            presents.append(present)
+        return x, tuple(presents)
+
+
 class GPT(Decoder):
     config: GPTConfig
+    decoder: Blocks
 
     def __init__(self, config: GPTConfig, vocabulary: int) -> None:
         super().__init__()
@@ -105,7 +120,7 @@ class GPT(Decoder):
         self.words = nn.Embedding(vocabulary, config.width)
         self.places = nn.Embedding(config.max_length, config.width)
         self.dropout = Dropout(config.dropout)
-        self.decoder = Stack[Block](Block(config) for _ in range(config.layers))
+        self.decoder = Blocks(Block(config) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width, config.norm_epsilon) if config.norm == "pre" else nn.Identity()
         self.output = nn.Linear(config.width, vocabulary, bias=False)
         initialise(self, config.layers)
@@ -121,11 +136,8 @@ class GPT(Decoder):
         record: Recording | None = None,
     ) -> tuple[Tensor, tuple[KeyValue, ...]]:
         x = self.dropout(self.words(ids.clamp(min=0)) + self.places(places))  # (B, T, M)
-        presents = []
-        for index, (block, before) in enumerate(zip(self.decoder, past, strict=True)):
-            x, present = block(x, mask, before, record, f"decoder.{index}")
-            presents.append(present)
-        return self.norm(x), tuple(presents)
+        x, present = self.decoder.read(x, mask, past, record)
+        return self.norm(x), present
 
 
 @torch.no_grad()

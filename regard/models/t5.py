@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from regard.config import ModelConfig
 from regard.models.base import Embedding, output_projection
-from regard.models.transformer import DecoderLayer, EncoderLayer, Stacks, Style
+from regard.models.transformer import DecoderLayer, DecoderStack, EncoderLayer, Stacks, Style
 from regard.nn.attention import ScoreName
 from regard.nn.dropout import Dropout
 from regard.nn.layers import Activation, MultiHeadAttention, NormPlacement, Stack
@@ -103,7 +103,7 @@ class T5(Stacks):
             inner_dropout=config.dropout,
         )
         self.encoder = Stack[EncoderLayer](EncoderLayer(config, style) for _ in range(config.encoder_layers))
-        self.decoder = Stack[DecoderLayer](DecoderLayer(config, style) for _ in range(config.decoder_layers))
+        self.decoder = DecoderStack(DecoderLayer(config, style) for _ in range(config.decoder_layers))
         self.encoder_norm = End(config, 1.0)
         self.decoder_norm = End(config, width**-0.5 if config.scale_output else 1.0)
         self.output = output_projection(self.words, width, config.tie_output, bias=False)

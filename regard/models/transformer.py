@@ -18,6 +18,7 @@ Sites: `encoder.{layer}.self`, `decoder.{layer}.self`, `decoder.{layer}.cross`.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
@@ -157,6 +158,27 @@ class DecoderLayer(nn.Module):
         return self.around_feed_forward.after(x, self.feed_forward(self.around_feed_forward.before(x))), present
 
 
+class DecoderStack(Stack[DecoderLayer]):
+    """The decoder's layers, one above the other (figure 1, right)."""
+
+    def read(
+        self,
+        x: Tensor,
+        memories: Sequence[KeyValue],
+        pasts: Sequence[KeyValue | None],
+        mask: Tensor | None,
+        memory_mask: Tensor | None,
+        record: Recording | None = None,
+        bias: Tensor | None = None,
+    ) -> tuple[Tensor, tuple[KeyValue, ...]]:
+        """Target tokens (B, T, M), each layer's memory and past -> (B, T, M), and the pasts with them."""
+        presents = []
+        for index, (layer, memory, past) in enumerate(zip(self, memories, pasts, strict=True)):
+            x, present = layer(x, memory, past, mask, memory_mask, record, f"decoder.{index}", bias)
+            presents.append(present)
+        return x, tuple(presents)
+
+
 @dataclass(frozen=True)
 class TransformerState(State):
     """The memory's keys and values, projected once, and those of the tokens so far, layer by layer."""
@@ -174,7 +196,7 @@ class Stacks(EncoderDecoder):
     """
 
     encoder: Stack[EncoderLayer]
-    decoder: Stack[DecoderLayer]
+    decoder: DecoderStack
     encoder_norm: nn.Module
     decoder_norm: nn.Module
     pad: int
@@ -201,10 +223,9 @@ class Stacks(EncoderDecoder):
         length = target.shape[1]
         mask, bias = self._window(causal_mask(length, length, target.device)), self.target_bias(length, length)
         memory_mask = padding_mask(source, self.pad)
-        x = self.embed_target(target)
-        for index, layer in enumerate(self.decoder):
-            projected = layer.cross.memory(memory)
-            x, _ = layer(x, projected, None, mask, memory_mask, record, f"decoder.{index}", bias)
+        projected = [layer.cross.memory(memory) for layer in self.decoder]
+        nothing = [None] * len(projected)
+        x, _ = self.decoder.read(self.embed_target(target), projected, nothing, mask, memory_mask, record, bias)
         hidden: Tensor = self.decoder_norm(x)
         return hidden
 
@@ -230,12 +251,9 @@ class Stacks(EncoderDecoder):
         keys = state.length + 1
         mask = window_mask(1, keys, self.window, ids.device) if self.window else None
         bias = self.target_bias(1, keys)
-        presents = []
-        for layer, memory, past in zip(self.decoder, state.memory, state.past, strict=True):
-            x, present = layer(x, memory, past, mask, state.memory_mask, bias=bias)
-            presents.append(present)
+        x, past = self.decoder.read(x, state.memory, state.past, mask, state.memory_mask, bias=bias)
         logits: Tensor = self.output(self.decoder_norm(x[:, -1]))
-        return logits, TransformerState(state.memory, state.memory_mask, tuple(presents), keys)
+        return logits, TransformerState(state.memory, state.memory_mask, past, keys)
 
     def _window(self, mask: Tensor) -> Tensor:
         length = mask.shape[-1]
@@ -256,7 +274,7 @@ class Transformer(Stacks):
         self.dropout = Dropout(config.dropout)
         style = Style(inner_dropout=config.inner_dropout)
         self.encoder = Stack[EncoderLayer](EncoderLayer(config, style) for _ in range(config.encoder_layers))
-        self.decoder = Stack[DecoderLayer](DecoderLayer(config, style) for _ in range(config.decoder_layers))
+        self.decoder = DecoderStack(DecoderLayer(config, style) for _ in range(config.decoder_layers))
         pre = config.norm == "pre"
         self.encoder_norm = nn.LayerNorm(width, config.norm_epsilon) if pre else nn.Identity()
         self.decoder_norm = nn.LayerNorm(width, config.norm_epsilon) if pre else nn.Identity()
