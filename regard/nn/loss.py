@@ -46,22 +46,19 @@ class _ProjectedLoss(torch.autograd.Function):
         loss = torch.zeros((), dtype=torch.float32, device=hidden.device)
         room = weight.new_empty(min(CHUNK, len(hidden)) * len(weight))
         uniform, weight_sum, hidden_sum = smoothing / len(weight), weight.float().sum(dim=0), hidden.float().sum(dim=0)
-        # The vocabulary's dimension: MKL is faster one way, oneDNN the other.
-        words = 0 if hidden.dtype == torch.float32 and not by_onednn(hidden) else 1
         # Sums over chunks lose too much in bfloat16. In memory it is (M, V) where oneDNN forms it so.
-        shape = weight.shape[::-1] if words else weight.shape
-        grad_weight = weight.new_zeros(shape, dtype=torch.float32)
-        grad_weight = grad_weight.t() if words else grad_weight
+        flat = hidden.dtype == torch.float32 and not by_onednn(hidden)
+        grad_weight = weight.new_zeros(weight.shape if flat else weight.shape[::-1], dtype=torch.float32)
+        grad_weight = grad_weight if flat else grad_weight.t()
         for rows in range(0, len(hidden), CHUNK):
-            part, answer = hidden[rows : rows + CHUNK], target[rows : rows + CHUNK].unsqueeze(words)
-            logits = _logits(part, weight, bias, room, words)
-            chosen, peak = logits.gather(words, answer), logits.amax(dim=words, keepdim=True)
-            p = torch.softmax(logits, dim=words, out=logits)  # in place
-            partition = peak.float() - p.amax(dim=words, keepdim=True).log()  # Z = z - log p, of the likeliest
+            part, answer = hidden[rows : rows + CHUNK], target[rows : rows + CHUNK, None]
+            logits = _logits(part, weight, bias, room)
+            chosen, peak = logits.gather(1, answer), logits.amax(dim=1, keepdim=True)
+            p = torch.softmax(logits, dim=1, out=logits)  # in place
+            partition = peak.float() - p.amax(dim=1, keepdim=True).log()  # Z = z - log p, of the likeliest
             loss += (partition - (1 - smoothing) * chosen).sum()
             # d loss / d logits = p - (1-ε)·onehot - ε/V; what is the same in a whole row or column, after the products
-            grad = p.scatter_add_(words, answer, p.new_full(answer.shape, smoothing - 1))
-            grad = grad if words else grad.t()  # (chunk, V)
+            grad = p.scatter_add_(1, answer, p.new_full(answer.shape, smoothing - 1))
             _multiply_back(grad, part, weight, grad_hidden[rows : rows + CHUNK], grad_weight)
             grad_hidden[rows : rows + CHUNK].sub_(uniform * weight_sum)
             if grad_bias is not None:
@@ -81,16 +78,16 @@ class _ProjectedLoss(torch.autograd.Function):
         return *(None if grad is None else grad * scale for grad in ctx.saved_tensors), None, None
 
 
-def _logits(inputs: Tensor, weight: Tensor, bias: Tensor | None, room: Tensor, words: int) -> Tensor:
-    """x W' + b, (chunk, V); or its transpose, (V, chunk), where `words` is the dimension 0. It takes the place of the
-    chunk before: new memory for every chunk would cost as much as a pass over it."""
-    if words and by_onednn(inputs):
+def _logits(inputs: Tensor, weight: Tensor, bias: Tensor | None, room: Tensor) -> Tensor:
+    """x W' + b, (chunk, V). It takes the place of the chunk before: new memory for every chunk would cost as much as a
+    pass over it."""
+    if by_onednn(inputs):
         return product(inputs, weight, bias)
-    left, right = (inputs, weight) if words else (weight, inputs)
-    room = room[: len(inputs) * len(weight)].view(len(left), len(right))
-    if bias is None:
-        return torch.mm(left, right.t(), out=room)
-    return torch.addmm(bias.unsqueeze(1 - words), left, right.t(), out=room)
+    room = room[: len(inputs) * len(weight)].view(len(inputs), -1)
+    if bias is not None and room.dtype != torch.float32:  # rounded once
+        return torch.addmm(bias, inputs, weight.t(), out=room)
+    logits = torch.mm(inputs, weight.t(), out=room)
+    return logits if bias is None else logits.add_(bias)
 
 
 def _multiply_back(grad: Tensor, part: Tensor, weight: Tensor, to_hidden: Tensor, to_weight: Tensor) -> None:
