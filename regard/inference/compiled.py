@@ -37,7 +37,8 @@ FLOAT, WIDENED, ROUNDED = 0, 1, 2
 """Products by weights of float32; by weights of 8 bits, made float32 as they are read; and by those of rows that were
 rounded to 8 bits too: weights are 128 too large there, because VNNI wants them positive, and stand in fours."""
 TOGETHER = 8
-"""So few rows are rounded by every thread for itself, all of which write the same: that is faster than to wait."""
+"""So few rows are summed, normed and rounded by every thread for itself, all of which write the same: that is faster
+than to wait for each other. What they read meanwhile, none of them may change."""
 
 ZERO, LOWEST = np.float32(0), np.float32(-87)
 NOTHING = np.float32(1e-30)
@@ -372,8 +373,29 @@ def product(given: Any) -> None:
 
 
 @numba.njit
-def _attend(numbers: Any, scale: Any) -> None:
-    """One thread's part: an equal share of the heads of all groups."""
+def _store(token: Any, g: int, h: int) -> None:
+    """The keys and values of a token, of one head of a group."""
+    _, width, _, size, pairs, row, half, buffer, to_half, to_group, to_head = token
+    for r in range(width):
+        for n in range(2):
+            old = carray(_floats(pairs + 4 * ((g * width + r) * row + n * half + h * size)), (size,))
+            new = carray(_floats(buffer + 4 * (n * to_half + g * to_group + h * to_head + r * size)), (size,))
+            for d in range(size):
+                new[d] = old[d]
+
+
+@kernel
+def store(given: Any) -> None:
+    token = carray(given, (11,)).astype(np.int64)
+    groups, heads = token[0], token[2]
+    first, last = _share(groups * heads)
+    for unit in range(first, last):
+        _store(token, unit // heads, unit % heads)
+
+
+@numba.njit
+def _attend(numbers: Any, scale: Any, token: Any) -> None:
+    """One thread's part: an equal share of the heads of all groups. A `token` is stored first, if there is any."""
     groups, heads, width, keys, size = numbers[:5]
     y, weights, q, q_row, q_head, k, v, at_group, at_head, step = numbers[5:15]
     mask, mask_group, mask_head, mask_row, mask_key, bias, bias_group, bias_head, bias_row, bias_key = numbers[15:25]
@@ -382,6 +404,8 @@ def _attend(numbers: Any, scale: Any) -> None:
     for unit in range(first, last):
         g, h = unit // heads, unit % heads
         at = 4 * (g * at_group + h * at_head)
+        if len(token):
+            _store(token, g, h)
         for r in range(width):
             row = carray(_floats(weights + 4 * (unit * width + r) * keys), (keys,))
             row[:] = 0
@@ -401,7 +425,7 @@ def _attend(numbers: Any, scale: Any) -> None:
 
 @kernel
 def attend(given: Any) -> None:
-    _attend(carray(given, (25,)).astype(np.int64), np.float32(carray(given, (26,))[25]))
+    _attend(carray(given, (25,)).astype(np.int64), np.float32(carray(given, (26,))[25]), np.empty(0, np.int64))
 
 
 @numba.njit(fastmath=SUMS, error_model="numpy")
@@ -418,9 +442,10 @@ def _norm(x: Any, w: Any, b: Any, output: Any, epsilon: float) -> None:
 
 
 @numba.njit
-def _connect(x: int, y: int, sum_: int, w: int, b: int, normed: int, rows: int, width: int, epsilon: float) -> None:
-    """One thread's part, an equal share of the rows: x + y if there is a y, and its norm if there are weights."""
-    first, last = _share(rows)
+def _connect(
+    x: int, y: int, sum_: int, w: int, b: int, normed: int, width: int, epsilon: float, first: int, last: int
+) -> None:
+    """Some rows of x + y if there is a y, and their norm if there are weights."""
     for r in range(first, last):
         at = 4 * r * width
         summed = carray(_floats((sum_ if y else x) + at), (width,))
@@ -436,27 +461,21 @@ def _connect(x: int, y: int, sum_: int, w: int, b: int, normed: int, rows: int, 
 @kernel
 def normed_sum(given: Any) -> None:
     x, y, weight, bias, output, rows, width = carray(given, (7,)).astype(np.int64)
-    _connect(x, y, output, weight, bias, output, rows, width, carray(given, (8,))[7])
+    first, last = _share(rows)
+    _connect(x, y, output, weight, bias, output, width, carray(given, (8,))[7], first, last)
 
 
 @numba.njit
-def _store(numbers: Any) -> None:
-    """One thread's part: an equal share of the groups."""
-    groups, width, heads, size, pairs, row, half, buffer, to_half, to_group, to_head = numbers
-    first, last = _share(groups)
-    for g in range(first, last):
-        for r in range(width):
-            for n in range(2):
-                for h in range(heads):
-                    old = carray(_floats(pairs + 4 * ((g * width + r) * row + n * half + h * size)), (size,))
-                    new = carray(_floats(buffer + 4 * (n * to_half + g * to_group + h * to_head + r * size)), (size,))
-                    for d in range(size):
-                        new[d] = old[d]
-
-
-@kernel
-def store(given: Any) -> None:
-    _store(carray(given, (11,)).astype(np.int64))
+def _connect_rows(
+    x: int, y: int, sum_: int, w: int, b: int, normed: int, rows: int, width: int, epsilon: float
+) -> None:
+    """`_connect` of all rows, which every thread can read afterwards. No two of the places may be the same."""
+    if rows <= TOGETHER:
+        _connect(x, y, sum_, w, b, normed, width, epsilon, 0, rows)
+    else:
+        first, last = _share(rows)
+        _connect(x, y, sum_, w, b, normed, width, epsilon, first, last)
+        _wait()
 
 
 @numba.njit
@@ -474,40 +493,39 @@ def _layer(told: Any, rows: int, x: int, y: int, room: int) -> None:
     added = heads + 4 * rows * joined
     summed = added + 4 * rows * width
     normed = summed + 4 * rows * width
-    wide = normed + 4 * rows * width
+    summed_again = normed + 4 * rows * width
+    normed_again = summed_again + 4 * rows * width
+    wide = normed_again + 4 * rows * width
     rounded = wide + 4 * rows * inner
     if pre:
-        _connect(x, 0, 0, norms[0], norms[1], normed, rows, width, epsilon)
-        _wait()
+        _connect_rows(x, 0, 0, norms[0], norms[1], normed, rows, width, epsilon)
     seen = normed if pre else x
     _product(seen, in_w, in_b, parts, rows, 3 * joined, width, 0, kind, rounded)
     _wait()
-    _store(told[1:12].astype(np.int64))
-    _wait()
-    _attend(told[12:37].astype(np.int64), scale)
+    token = told[1:12].astype(np.int64)
+    _attend(told[12:37].astype(np.int64), scale, token)
     _wait()
     _product(heads, out_w, out_b, added, rows, width, joined, 0, kind, rounded)
     _wait()
     after = 2 if pre else 0
-    _connect(x, added, summed, norms[after], norms[after + 1], normed, rows, width, epsilon)
-    _wait()
+    _connect_rows(x, added, summed, norms[after], norms[after + 1], normed, rows, width, epsilon)
     x = summed if pre else normed
     if cross:
         _product(normed, q_w, q_b, parts, rows, joined, width, 0, kind, rounded)
         _wait()
-        _attend(told[37:62].astype(np.int64), scale)
+        _attend(told[37:62].astype(np.int64), scale, token[:0])
         _wait()
         _product(heads, read_w, read_b, added, rows, width, joined, 0, kind, rounded)
         _wait()
         after += 2
-        _connect(x, added, summed, norms[after], norms[after + 1], normed, rows, width, epsilon)
-        _wait()
+        _connect_rows(x, added, summed_again, norms[after], norms[after + 1], normed_again, rows, width, epsilon)
+        x, normed = summed_again if pre else normed_again, normed_again
     _product(normed, inner_w, inner_b, wide, rows, inner, width, activation, kind, rounded)
     _wait()
     _product(wide, back_w, back_b, added, rows, width, inner, 0, kind, rounded)
     _wait()
     after += 2
-    _connect(x, added, y, 0 if pre else norms[after], norms[after + 1], y, rows, width, epsilon)
+    _connect_rows(x, added, y if pre else summed, 0 if pre else norms[after], norms[after + 1], y, rows, width, epsilon)
 
 
 @kernel
@@ -518,4 +536,3 @@ def layers(given: Any) -> None:
     told = carray(given, (6 + count * size,))
     for n in range(count):
         _layer(told[6 + n * size : 6 + (n + 1) * size], rows, y if n else x, y, room)
-        _wait()

@@ -72,7 +72,7 @@ class Table:
     def kept(self) -> int:
         """Of each row, beside its attention's weights."""
         rounded = room_to_round(max(self.width, self.joined, self.inner)) // 4
-        return 4 * self.joined + 3 * self.width + self.inner + rounded
+        return 4 * self.joined + 5 * self.width + self.inner + rounded
 
 
 def advance(

@@ -15,7 +15,7 @@ from regard.models.base import Embedding
 Activate = Callable[[Tensor], Tensor]
 
 FEW = 8
-"""In 8 bits, more rows than this are FBGEMM's, which rounds the inputs too."""
+"""In 8 bits without VNNI, more rows than this are FBGEMM's, which rounds the inputs too."""
 
 
 class SharedLinear(nn.Module):
@@ -76,7 +76,9 @@ class PackedEmbedding(nn.Module):
 
     def forward(self, ids: Tensor) -> Tensor:
         lanes, most = self.tied.panels.shape[-1], self.tied.outputs
-        assert bool(((ids >= 0) & (ids < most)).all()), f"tokens from 0 to {most - 1}, not {ids.tolist()}"
+        assert all(0 <= token < most for token in ids.flatten().tolist()), (
+            f"tokens from 0 to {most - 1}, not {ids.tolist()}"
+        )
         rows = self.tied.panels[ids // lanes, :, ids % lanes]  # (..., M)
         return rows if self.scale == 1 else rows * self.scale
 
