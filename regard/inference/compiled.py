@@ -40,6 +40,10 @@ TOGETHER = 8
 """So few rows are summed, normed and rounded by every thread for itself, all of which write the same: that is faster
 than to wait for each other. What they read meanwhile, none of them may change."""
 
+AHEAD = 768
+"""So many bytes before a few rows need weights, they are asked for: the processor by itself asks too late at the
+beginning of each page, and panels of 8 bits are two of them."""
+
 ZERO, LOWEST = np.float32(0), np.float32(-87)
 NOTHING = np.float32(1e-30)
 """Weights below this, as those of forbidden places, change no sum."""
@@ -125,6 +129,10 @@ def _tile(rows: int, panels: int, kind: int) -> Any:
                 m = loop.index
                 along = (m, integer(LANES if kind == WIDENED else 4 * LANES))
                 weights = [load(kept, w, along, (w_panel, integer(p))) for p in range(panels)]
+                for p in range(panels if rows < ROWS else 0):
+                    later = (integer(AHEAD), integer(1))
+                    ahead = _place(builder, ir.IntType(8), w, along, (w_panel, integer(p)), later)
+                    call("llvm.prefetch.p0", ir.VoidType(), ahead, short(0), short(3), short(1))
                 if kind == WIDENED:
                     weights = [builder.sitofp(builder.sext(one, whole), vector) for one in weights]
                 for r in range(rows):
