@@ -26,7 +26,7 @@ from regard.nn.state import KeyValue
 
 
 class Table:
-    """A decoder layer as the kernel `layer` reads it: its sizes, then the addresses of its weights and biases.
+    """A decoder layer as the kernel `layers` reads it: its sizes, then the addresses of its weights and biases.
 
     The linear maps stand in this order: queries, keys and values; out of the heads; into and out of the feed-forward;
     and, where it attends to a memory, that attention's queries and out of its heads. Then the norms, in the order of
