@@ -224,7 +224,7 @@ def _products(kind: int) -> Any:
 
 
 _product_float, _product_widened = _products(FLOAT), _products(WIDENED)
-_product_rounded = _products(ROUNDED) if BYTES else _product_widened
+_product_rounded = _products(ROUNDED) if BYTES else _product_widened  # a name to compile; nobody calls it then
 
 
 @intrinsic
