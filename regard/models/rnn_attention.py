@@ -17,6 +17,7 @@ Site: `decoder.cross`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -29,7 +30,7 @@ from regard.models.base import Embedding, EncoderDecoder, output_projection
 from regard.nn.attention import SCORES, ScoreName, attention, padding_mask
 from regard.nn.dropout import Dropout
 from regard.nn.record import Recording
-from regard.nn.recurrent import Bridge, Cell, Hidden, Recurrent
+from regard.nn.recurrent import Bridge, Cell, Hidden, Reader, Recurrent
 from regard.nn.state import State
 
 
@@ -115,11 +116,12 @@ class RNNAttention(EncoderDecoder):
         config = self.config
         if config.query == "current" and config.context != "input" and not config.input_feeding:
             # No step needs what the step before it attended to: all of them at once.
-            output, context, _ = self._advance(embedded, state, record)
+            output, context, _ = self._advance(embedded, state, self.cells, record)
             return self._read(output, context, embedded)
+        cells = [cell.unrolled() for cell in self.cells]
         outputs, contexts, readouts = [], [], []
         for word in embedded.split(1, dim=1):
-            output, context, hidden = self._advance(word, state, record)
+            output, context, hidden = self._advance(word, state, cells, record)
             outputs.append(output)
             contexts.append(context)
             if config.input_feeding:
@@ -141,26 +143,32 @@ class RNNAttention(EncoderDecoder):
     def step(self, ids: Tensor, state: State) -> tuple[Tensor, RNNAttentionState]:
         assert isinstance(state, RNNAttentionState), f"an RNN's state, not {type(state).__name__}"
         embedded = self.dropout(self.embedding(ids[:, None]))
-        output, context, hidden = self._advance(embedded, state)
+        output, context, hidden = self._advance(embedded, state, self.cells)
         readout = self._read(output, context, embedded)
         logits: Tensor = self.output(readout[:, 0])
         return logits, replace(state, hidden=hidden, readout=readout)
 
+    @property
+    def cells(self) -> list[Recurrent]:
+        """What reads the target, and what reads the contexts, if that is a second one."""
+        two = self.config.context == "input" and self.config.query == "current"
+        return [self.decoder, self.second] if two else [self.decoder]
+
     def _advance(
-        self, embedded: Tensor, state: RNNAttentionState, record: Recording | None = None
+        self, embedded: Tensor, state: RNNAttentionState, cells: Sequence[Reader], record: Recording | None = None
     ) -> tuple[Tensor, Tensor, Hidden]:
         """Embedded target tokens (B, T, E) -> the cell's outputs (B, T, M), the contexts (B, T, C), its last state."""
         config = self.config
         inputs = [embedded, state.readout] if config.input_feeding else [embedded]
         if config.query == "current":
-            outputs, hidden = self.decoder(torch.cat(inputs, dim=-1), state.hidden)
+            outputs, hidden = cells[0](torch.cat(inputs, dim=-1), state.hidden)
             context = self._look(outputs, state, record)
             if config.context == "input":
-                outputs, hidden = self.second(context, hidden)
+                outputs, hidden = cells[1](context, hidden)
             return outputs, context, hidden
         context = self._look(state.hidden.top[:, None], state, record)
         inputs += [context] if config.context == "input" else []
-        outputs, hidden = self.decoder(torch.cat(inputs, dim=-1), state.hidden)
+        outputs, hidden = cells[0](torch.cat(inputs, dim=-1), state.hidden)
         return outputs, context, hidden
 
     def _read(self, outputs: Tensor, context: Tensor, embedded: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from regard.nn.state import State
+from regard.nn.unrolled import Unrolled
 
 Cell = Literal["gru", "lstm"]
 
@@ -24,6 +26,10 @@ class Hidden(State):
     @property
     def top(self) -> Tensor:
         return self.hidden[:, -1]  # (B, width)
+
+
+Reader = Callable[[Tensor, Hidden], tuple[Tensor, Hidden]]
+"""What reads (B, T, inputs) from a state on: outputs (B, T, width), and the state after the last token."""
 
 
 class Recurrent(nn.Module):
@@ -46,6 +52,8 @@ class Recurrent(nn.Module):
         self, inputs: Tensor, state: Hidden | None = None, lengths: Tensor | None = None
     ) -> tuple[Tensor, Hidden]:
         """Outputs and the state after the last token; `lengths` (B,) says where padding begins, if there is any."""
+        if self._learns():
+            return _Unrolled(self.layers)(inputs, state, lengths)
         start = None
         if state is not None:
             hidden = state.hidden.transpose(0, 1).contiguous()
@@ -59,6 +67,25 @@ class Recurrent(nn.Module):
         if isinstance(last, tuple):
             return outputs, Hidden(last[0].transpose(0, 1), last[1].transpose(0, 1))
         return outputs, Hidden(last.transpose(0, 1))
+
+    def unrolled(self) -> Reader:
+        """What reads as this does, to be called for every step of one sequence: in training on a CPU, the gradients of
+        its weights are formed once for all steps."""
+        return _Unrolled(self.layers) if self._learns() else self
+
+    def _learns(self) -> bool:
+        weight: Tensor = self.layers.weight_hh_l0
+        return torch.is_grad_enabled() and weight.requires_grad and weight.device.type == "cpu"
+
+
+class _Unrolled:
+    def __init__(self, layers: nn.RNNBase) -> None:
+        self.layers = Unrolled(layers)
+
+    def __call__(self, inputs: Tensor, state: Hidden | None, lengths: Tensor | None = None) -> tuple[Tensor, Hidden]:
+        start = None if state is None else [state.hidden, *([] if state.cell is None else [state.cell])]
+        outputs, last = self.layers(inputs, start, lengths)
+        return outputs, Hidden(*last)
 
 
 class Bridge(nn.Module):

@@ -1,0 +1,183 @@
+"""Recurrent layers as they learn on a CPU: the numbers of PyTorch's own, and their gradients in half the time.
+
+A recurrent weight is used at every step. Autograd multiplies a matrix as large as the weight for each of its uses and
+adds it to the others; and PyTorch's layer fills one as large as all steps together for every step of a padded sequence.
+Here each use adds its product to one sum, in the product itself, and autograd is given that. A test says that both
+agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+class Unrolled:
+    """The layers of an `nn.GRU` or `nn.LSTM` for one pass of training: it may be called for every step in turn."""
+
+    def __init__(self, layers: nn.RNNBase) -> None:
+        self.dropout = layers.dropout if layers.training else 0.0
+        self.step, self.memories = {"GRU": (_gru, 1), "LSTM": (_lstm, 2)}[layers.mode]
+        self.width = layers.hidden_size
+        ways = 2 if layers.bidirectional else 1
+        weights = layers.all_weights
+        self.layers = [
+            [(_Weight(one[0], one[2]), _Weight(one[1], one[3])) for one in weights[place : place + ways]]
+            for place in range(0, len(weights), ways)
+        ]
+
+    def __call__(
+        self, inputs: Tensor, start: Sequence[Tensor] | None, lengths: Tensor | None = None
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """(B, T, inputs), and (B, layers · ways, width) for each kind of memory -> outputs (B, T, ways · width), and
+        the memories after the last token, which `lengths` (B,) tells."""
+        steps = inputs.shape[1]
+        real = None if lengths is None else _real(lengths, steps)
+        if start is None:
+            nothing = inputs.new_zeros(len(inputs), sum(map(len, self.layers)), self.width)
+            start = [nothing] * self.memories
+        before = list(zip(*(memory.unbind(1) for memory in start), strict=True))
+        after = []
+        hidden = inputs.transpose(0, 1)  # (T, B, inputs)
+        for number, ways in enumerate(self.layers):
+            if number and self.dropout:
+                hidden = torch.dropout(hidden, self.dropout, True)
+            read = []
+            for way, (from_inputs, from_states) in enumerate(ways):
+                gates = from_inputs(hidden).unbind(0)  # (B, G) each
+                memories, outputs = before[number * len(ways) + way], [gates[0]] * steps
+                for step in reversed(range(steps)) if way else range(steps):
+                    new = self.step(gates[step], memories, from_states)
+                    if real is not None and (mask := real[step]) is not None:
+                        new = tuple(torch.where(mask, one, old) for one, old in zip(new, memories, strict=True))
+                        outputs[step] = new[0] * mask
+                    else:
+                        outputs[step] = new[0]
+                    memories = new
+                read.append(torch.stack(outputs))
+                after.append(memories)
+            hidden = read[0] if len(read) == 1 else torch.cat(read, dim=-1)
+        return hidden.transpose(0, 1), tuple(torch.stack(memory, dim=1) for memory in zip(*after, strict=True))
+
+
+def _real(lengths: Tensor, steps: int) -> list[Tensor | None]:
+    """For each step, which rows have a token there (B, 1); None where all have."""
+    every = int(lengths.min())
+    return [None if step < every else (lengths > step)[:, None] for step in range(steps)]
+
+
+class _Weight:
+    """x W' + b with a weight of many uses."""
+
+    def __init__(self, weight: Tensor, bias: Tensor) -> None:
+        kind = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else weight.dtype
+        self.sum = _Sum()
+        self.weight, self.bias = _Gather.apply(weight, bias, kind, self.sum)  # type: ignore[no-untyped-call]
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        """(..., K) -> (..., N)."""
+        output: Tensor = _Multiply.apply(inputs, self.weight, self.bias, self.sum)  # type: ignore[no-untyped-call]
+        return output
+
+
+class _Sum:
+    """The gradients of a weight and its bias, from the uses that were passed so far on the way back."""
+
+    def __init__(self) -> None:
+        self.weight: Tensor | None = None
+        self.bias: Tensor | None = None
+
+    def add(self, inputs: Tensor, grad: Tensor) -> None:
+        """What went into a use (B, K), and what came back to its outputs (B, N)."""
+        if self.weight is None or self.bias is None:
+            self.weight, self.bias = (grad.t() @ inputs).float(), grad.sum(dim=0, dtype=torch.float32)
+            return
+        if grad.dtype == torch.float32:
+            self.weight.addmm_(grad.t(), inputs)
+        else:  # sums in bfloat16 would lose too much
+            self.weight += grad.t() @ inputs
+        self.bias += grad.sum(dim=0)
+
+
+class _Gather(torch.autograd.Function):
+    """A weight and its bias, unchanged; backwards, the gradients of all their uses at once."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, bias: Tensor, kind: torch.dtype, total: _Sum) -> tuple[Tensor, Tensor]:
+        ctx.total = total
+        ctx.set_materialize_grads(False)
+        return weight.to(kind).view_as(weight), bias.to(kind).view_as(bias)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        weight, bias = ctx.total.weight, ctx.total.bias
+        ctx.total.weight = ctx.total.bias = None  # for another way back over the same pass
+        return weight, bias, None, None
+
+
+class _Multiply(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor, total: _Sum) -> Tensor:
+        flat = inputs.to(weight.dtype).flatten(0, -2)
+        ctx.save_for_backward(flat, weight)
+        ctx.total, ctx.shape, ctx.kind = total, inputs.shape, inputs.dtype
+        return torch.addmm(bias, flat, weight.t()).view(*inputs.shape[:-1], -1)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        inputs, weight = ctx.saved_tensors
+        grad = grads[0].to(weight.dtype).flatten(0, -2)
+        ctx.total.add(inputs, grad)
+        back = (grad @ weight).view(ctx.shape).to(ctx.kind) if ctx.needs_input_grad[0] else None
+        return back, None, None, None
+
+
+def _gru(gates: Tensor, memories: tuple[Tensor, ...], weight: _Weight) -> tuple[Tensor, ...]:
+    (hidden,) = memories
+    new: Tensor = _GRU.apply(gates, weight(hidden), hidden)  # type: ignore[no-untyped-call]
+    return (new,)
+
+
+class _GRU(torch.autograd.Function):
+    """h' = (1-z)·n + z·h with n = tanh(x_n + r·h_n)  (Cho 2014, eq. 5-8, as PyTorch has it)."""
+
+    @staticmethod
+    def forward(ctx: Any, gates: Tensor, recurrent: Tensor, hidden: Tensor) -> Tensor:
+        width = hidden.shape[1]
+        both = torch.add(gates[:, : 2 * width], recurrent[:, : 2 * width]).to(hidden.dtype).sigmoid_()
+        reset, update = both.chunk(2, dim=1)
+        asked = recurrent[:, 2 * width :].to(hidden.dtype)
+        new = torch.addcmul(gates[:, 2 * width :].to(hidden.dtype), reset, asked).tanh_()
+        ctx.save_for_backward(both, new, asked, hidden)
+        ctx.kind = gates.dtype
+        return torch.lerp(new, hidden, update)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        both, new, asked, hidden = ctx.saved_tensors
+        (grad,) = grads
+        width = new.shape[1]
+        reset, update = both.chunk(2, dim=1)
+        kept = grad * update
+        to_gates = grad.new_empty(len(grad), 3 * width)
+        to_reset, to_update, to_new = to_gates.chunk(3, dim=1)
+        torch.sub(grad, kept, out=to_new)  # g (1 - z)
+        torch.ops.aten.tanh_backward.grad_input(to_new, new, grad_input=to_new)
+        torch.mul(grad, hidden - new, out=to_update)
+        torch.mul(to_new, asked, out=to_reset)
+        to_both = to_gates[:, : 2 * width]
+        torch.ops.aten.sigmoid_backward.grad_input(to_both, both, grad_input=to_both)
+        to_recurrent = to_gates.clone()
+        to_recurrent[:, 2 * width :] *= reset
+        return to_gates.to(ctx.kind), to_recurrent.to(ctx.kind), kept
+
+
+def _lstm(gates: Tensor, memories: tuple[Tensor, ...], weight: _Weight) -> tuple[Tensor, ...]:
+    """c' = f·c + i·g and h' = o·tanh(c')  (Hochreiter 1997; Gers 2000)."""
+    hidden, cell = memories
+    admit, forget, new, show = (gates + weight(hidden)).to(cell.dtype).chunk(4, dim=1)
+    cell = forget.sigmoid() * cell + admit.sigmoid() * new.tanh()
+    return show.sigmoid() * cell.tanh(), cell
