@@ -487,10 +487,9 @@ def _connect_rows(
 
 
 @numba.njit
-def _layer(told: Any, rows: int, x: int, y: int, room: int) -> None:
+def _layer(table: int, token: Any, own: Any, memory: Any, rows: int, x: int, y: int, room: int) -> None:
     """One thread's part of a layer: self-attention, attention over the memory if there is one, feed-forward, and what
     stands around them. The layer's sizes and weights are in a table of their own."""
-    table = np.int64(told[0])
     numbers = carray(_doubles(table), (29,))
     width, joined, inner, activation, pre, cross, kind = numbers[:7].astype(np.int64)
     epsilon, scale, sides = numbers[7], np.float32(numbers[8]), numbers[9:].astype(np.int64)
@@ -510,8 +509,7 @@ def _layer(told: Any, rows: int, x: int, y: int, room: int) -> None:
     seen = normed if pre else x
     _product(seen, in_w, in_b, parts, rows, 3 * joined, width, 0, kind, rounded)
     _wait()
-    token = told[1:12].astype(np.int64)
-    _attend(told[12:37].astype(np.int64), scale, token)
+    _attend(own, scale, token)
     _wait()
     _product(heads, out_w, out_b, added, rows, width, joined, 0, kind, rounded)
     _wait()
@@ -521,7 +519,7 @@ def _layer(told: Any, rows: int, x: int, y: int, room: int) -> None:
     if cross:
         _product(normed, q_w, q_b, parts, rows, joined, width, 0, kind, rounded)
         _wait()
-        _attend(told[37:62].astype(np.int64), scale, token[:0])
+        _attend(memory, scale, token[:0])
         _wait()
         _product(heads, read_w, read_b, added, rows, width, joined, 0, kind, rounded)
         _wait()
@@ -538,9 +536,16 @@ def _layer(told: Any, rows: int, x: int, y: int, room: int) -> None:
 
 @kernel
 def layers(given: Any) -> None:
-    """A token's way through the layers of a decoder, one after the other. Of each, so many numbers say what it is and
-    what it attends to; from the second on, what is read and what is written are in one place."""
-    count, size, rows, x, y, room = carray(given, (6,)).astype(np.int64)
-    told = carray(given, (6 + count * size,))
+    """A token's way through the layers of a decoder, one after the other. What is said of the first one's attentions
+    holds for all, but for the places of keys and values, which follow. From the second layer on, what is read and what
+    is written are in one place."""
+    count, rows, x, y, room, size = carray(given, (6,)).astype(np.int64)
+    told = carray(given, (6 + size + 4 * count,))[6:].astype(np.int64)
+    token, own, memory = told[:11], told[11:36], told[36:size]
+    ahead, apart = token[7] - own[10], own[11] - own[10]
     for n in range(count):
-        _layer(told[6 + n * size : 6 + (n + 1) * size], rows, y if n else x, y, room)
+        table, pairs, key, value = told[size + 4 * n : size + 4 * n + 4]
+        token[7], own[10], own[11] = pairs + ahead, pairs, pairs + apart
+        if len(memory):
+            memory[10], memory[11] = key, value
+        _layer(table, token, own, memory, rows, y if n else x, y, room)

@@ -85,31 +85,38 @@ def advance(
 ) -> tuple[Tensor, tuple[KeyValue, ...]]:
     """One token of each row (R, 1, M) through layers of the same sizes -> (R, 1, M), and their pasts with it.
 
-    All of them have written as much, and their beams share what they may look at.
+    All of them have written as much, of the same sizes, and their beams share what they may look at.
     """
     x, rows, first = x.contiguous(), len(x), tables[0]
     presents = [past.longer(1) for past in pasts]
-    size, joined, keys = first.joined // first.heads, first.joined, presents[0].length * presents[0].width
-    most = max(keys, *(0 if memory is None else memory.key.shape[2] for memory in memories))
+    own, memory = presents[0], memories[0]
+    size, joined = first.joined // first.heads, first.joined
+    most = max(own.length * own.width, 0 if memory is None else memory.key.shape[2])
     output, room = torch.empty_like(x), x.new_empty(first.room(rows, most))
     parts = room.data_ptr()
     heads, weights = parts + 12 * rows * joined, parts + 4 * rows * first.kept
-    own = terms(presents[0], mask, None)
-    others = (None, None) if memories[0] is None else terms(memories[0], memory_mask, None)
-    told: list[float] = []
-    for table, past, present, memory in zip(tables, pasts, presents, memories, strict=True):
-        told.append(table.address)
-        told += about_token(parts + 4 * joined, 3 * joined, joined, present.pairs, past.length)
-        told += about_attention(rows, (parts, 3 * joined, size), present.seen(), *own, heads, weights)
-        if memory is not None:
-            told += about_attention(
-                rows, (parts, joined, size), seen(memory.key, memory.value), *others, heads, weights
-            )
-    each = len(told) // len(tables)
-    assert each == (37 if memories[0] is None else 62), f"the kernel reads so many numbers of a layer, not {each}"
-    where = (rows, x.data_ptr(), output.data_ptr(), parts)
-    run("layers", rows * sum(table.work for table in tables), (len(tables), each, *where, *told))
+    allowed = terms(own, mask, None)  # held until the kernel has read them
+    allowed_there = (None, None) if memory is None else terms(memory, memory_mask, None)
+    told = about_token(parts + 4 * joined, 3 * joined, joined, own.pairs, own.length - 1)
+    told += about_attention(rows, (parts, 3 * joined, size), own.seen(), *allowed, heads, weights)
+    if memory is not None:
+        looked_at = seen(memory.key, memory.value)
+        told += about_attention(rows, (parts, joined, size), looked_at, *allowed_there, heads, weights)
+    places = [place for one in zip(tables, presents, memories, strict=True) for place in _places(*one)]
+    run(
+        "layers",
+        rows * sum(table.work for table in tables),
+        (len(tables), rows, x.data_ptr(), output.data_ptr(), parts, len(told), *told, *places),
+    )
     return output, cast(tuple[KeyValue, ...], tuple(presents))  # models speak of what they make themselves
+
+
+def _places(table: Table, present: Cache, memory: KeyValue | None) -> tuple[int, ...]:
+    """Where a layer's weights are, the keys and values of its tokens, and those of what it remembers; all layers have
+    them alike, one behind the other."""
+    if memory is None:
+        return table.address, present.pairs.data_ptr(), 0, 0
+    return table.address, present.pairs.data_ptr(), memory.key.data_ptr(), memory.value.data_ptr()
 
 
 class PackedDecoderLayer(DecoderLayer):
