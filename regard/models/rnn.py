@@ -24,8 +24,8 @@ from regard.config import ModelConfig
 from regard.models.base import Embedding, EncoderDecoder, output_projection
 from regard.nn.dropout import Dropout
 from regard.nn.record import Recording
-from regard.nn.recurrent import Bridge, Cell, Hidden, Recurrent
-from regard.nn.state import State
+from regard.nn.recurrent import Bridge, Cell, Recurrent
+from regard.nn.state import Hidden, State
 
 
 class RNNConfig(ModelConfig):

@@ -30,8 +30,8 @@ from regard.models.base import Embedding, EncoderDecoder, output_projection
 from regard.nn.attention import SCORES, ScoreName, attention, padding_mask
 from regard.nn.dropout import Dropout
 from regard.nn.record import Recording
-from regard.nn.recurrent import Bridge, Cell, Hidden, Reader, Recurrent
-from regard.nn.state import State
+from regard.nn.recurrent import Bridge, Cell, Reader, Recurrent
+from regard.nn.state import Hidden, State
 
 
 class RNNAttentionConfig(ModelConfig):

@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from regard.nn.state import State
+from regard.nn.state import Hidden
 from regard.nn.unrolled import Unrolled
 
 Cell = Literal["gru", "lstm"]
-
-
-@dataclass(frozen=True)
-class Hidden(State):
-    """What a recurrent stack remembers: (B, layers, width), and for the LSTM its memory cell too."""
-
-    hidden: Tensor
-    cell: Tensor | None = None
-
-    @property
-    def top(self) -> Tensor:
-        return self.hidden[:, -1]  # (B, width)
 
 
 Reader = Callable[[Tensor, Hidden], tuple[Tensor, Hidden]]
@@ -53,7 +40,7 @@ class Recurrent(nn.Module):
     ) -> tuple[Tensor, Hidden]:
         """Outputs and the state after the last token; `lengths` (B,) says where padding begins, if there is any."""
         if self._learns():
-            return _Unrolled(self.layers)(inputs, state, lengths)
+            return Unrolled(self.layers)(inputs, state, lengths)
         start = None
         if state is not None:
             hidden = state.hidden.transpose(0, 1).contiguous()
@@ -71,21 +58,11 @@ class Recurrent(nn.Module):
     def unrolled(self) -> Reader:
         """What reads as this does, to be called for every step of one sequence: in training on a CPU, the gradients of
         its weights are formed once for all steps."""
-        return _Unrolled(self.layers) if self._learns() else self
+        return Unrolled(self.layers) if self._learns() else self
 
     def _learns(self) -> bool:
         weight: Tensor = self.layers.weight_hh_l0
         return torch.is_grad_enabled() and weight.requires_grad and weight.device.type == "cpu"
-
-
-class _Unrolled:
-    def __init__(self, layers: nn.RNNBase) -> None:
-        self.layers = Unrolled(layers)
-
-    def __call__(self, inputs: Tensor, state: Hidden | None, lengths: Tensor | None = None) -> tuple[Tensor, Hidden]:
-        start = None if state is None else [state.hidden, *([] if state.cell is None else [state.cell])]
-        outputs, last = self.layers(inputs, start, lengths)
-        return outputs, Hidden(*last)
 
 
 class Bridge(nn.Module):

@@ -46,3 +46,15 @@ class KeyValue(State):
 
     def append(self, key: Tensor, value: Tensor) -> KeyValue:
         return KeyValue(torch.cat([self.key, key], dim=2), torch.cat([self.value, value], dim=2))
+
+
+@dataclass(frozen=True)
+class Hidden(State):
+    """What a recurrent stack remembers: (B, layers, width), and for the LSTM its memory cell too."""
+
+    hidden: Tensor
+    cell: Tensor | None = None
+
+    @property
+    def top(self) -> Tensor:
+        return self.hidden[:, -1]  # (B, width)

@@ -1,4 +1,4 @@
-"""Recurrent layers as they learn on a CPU: the numbers of PyTorch's own, and their gradients in half the time.
+"""Recurrent layers as they learn on a CPU: the numbers of PyTorch's own, and their gradients in less time.
 
 A recurrent weight is used at every step. Autograd multiplies a matrix as large as the weight for each of its uses and
 adds it to the others; and PyTorch's layer fills one as large as all steps together for every step of a padded sequence.
@@ -8,11 +8,15 @@ agree.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from regard.nn.state import Hidden
+
+Memories = tuple[Tensor, ...]
+"""What a cell remembers, (B, width) each: its state, and for the LSTM its memory cell."""
 
 
 class Unrolled:
@@ -20,47 +24,52 @@ class Unrolled:
 
     def __init__(self, layers: nn.RNNBase) -> None:
         self.dropout = layers.dropout if layers.training else 0.0
-        self.step, self.memories = {"GRU": (_gru, 1), "LSTM": (_lstm, 2)}[layers.mode]
+        self.cell, self.memories = {"GRU": (_gru, 1), "LSTM": (_lstm, 2)}[layers.mode]
         self.width = layers.hidden_size
-        ways = 2 if layers.bidirectional else 1
-        weights = layers.all_weights
-        self.layers = [
-            [(_Weight(one[0], one[2]), _Weight(one[1], one[3])) for one in weights[place : place + ways]]
-            for place in range(0, len(weights), ways)
-        ]
+        self.ways = 2 if layers.bidirectional else 1
+        weights = layers.all_weights  # of each way of each layer
+        self.maps = [(_Weight(one[0], one[2]), _Weight(one[1], one[3])) for one in weights]
 
     def __call__(
-        self, inputs: Tensor, start: Sequence[Tensor] | None, lengths: Tensor | None = None
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """(B, T, inputs), and (B, layers · ways, width) for each kind of memory -> outputs (B, T, ways · width), and
-        the memories after the last token, which `lengths` (B,) tells."""
-        steps = inputs.shape[1]
-        real = None if lengths is None else _real(lengths, steps)
-        if start is None:
-            nothing = inputs.new_zeros(len(inputs), sum(map(len, self.layers)), self.width)
-            start = [nothing] * self.memories
-        before = list(zip(*(memory.unbind(1) for memory in start), strict=True))
-        after = []
+        self, inputs: Tensor, state: Hidden | None = None, lengths: Tensor | None = None
+    ) -> tuple[Tensor, Hidden]:
+        """(B, T, inputs) -> outputs (B, T, ways · width), and the state after the last token, which `lengths` (B,)
+        tells."""
+        before = self._before(inputs, state)
+        real = None if lengths is None else _real(lengths, inputs.shape[1])
+        after: list[Memories] = []
         hidden = inputs.transpose(0, 1)  # (T, B, inputs)
-        for number, ways in enumerate(self.layers):
-            if number and self.dropout:
+        for first in range(0, len(self.maps), self.ways):
+            if first and self.dropout:
                 hidden = torch.dropout(hidden, self.dropout, True)
-            read = []
-            for way, (from_inputs, from_states) in enumerate(ways):
-                gates = from_inputs(hidden).unbind(0)  # (B, G) each
-                memories, outputs = before[number * len(ways) + way], [gates[0]] * steps
-                for step in reversed(range(steps)) if way else range(steps):
-                    new = self.step(gates[step], memories, from_states)
-                    if real is not None and (mask := real[step]) is not None:
-                        new = tuple(torch.where(mask, one, old) for one, old in zip(new, memories, strict=True))
-                        outputs[step] = new[0] * mask
-                    else:
-                        outputs[step] = new[0]
-                    memories = new
-                read.append(torch.stack(outputs))
-                after.append(memories)
-            hidden = read[0] if len(read) == 1 else torch.cat(read, dim=-1)
-        return hidden.transpose(0, 1), tuple(torch.stack(memory, dim=1) for memory in zip(*after, strict=True))
+            read = [self._read(hidden, place, before[place], real) for place in range(first, first + self.ways)]
+            hidden = read[0][0] if self.ways == 1 else torch.cat([outputs for outputs, _ in read], dim=-1)
+            after += [memories for _, memories in read]
+        return hidden.transpose(0, 1), Hidden(*(torch.stack(memory, dim=1) for memory in zip(*after, strict=True)))
+
+    def _before(self, inputs: Tensor, state: Hidden | None) -> list[Memories]:
+        """What each way of each layer remembers before the first token."""
+        if state is None:
+            return [(inputs.new_zeros(len(inputs), self.width),) * self.memories] * len(self.maps)
+        kinds = [state.hidden, *([] if state.cell is None else [state.cell])]
+        return list(zip(*(kind.unbind(1) for kind in kinds), strict=True))
+
+    def _read(
+        self, inputs: Tensor, place: int, memories: Memories, real: list[Tensor | None] | None
+    ) -> tuple[Tensor, Memories]:
+        """One way of one layer: (T, B, inputs) -> (T, B, width), and what it remembers at its end."""
+        from_inputs, from_states = self.maps[place]
+        gates = from_inputs(inputs).unbind(0)  # (B, G) each
+        steps = range(len(gates)) if place % self.ways == 0 else reversed(range(len(gates)))
+        outputs = list(gates)  # to be overwritten
+        for step in steps:
+            new = self.cell(gates[step], memories, from_states)
+            mask = None if real is None else real[step]
+            if mask is not None:
+                new = tuple(torch.where(mask, one, old) for one, old in zip(new, memories, strict=True))
+            outputs[step] = new[0] if mask is None else new[0] * mask
+            memories = new
+        return torch.stack(outputs), memories
 
 
 def _real(lengths: Tensor, steps: int) -> list[Tensor | None]:
@@ -74,7 +83,7 @@ class _Weight:
 
     def __init__(self, weight: Tensor, bias: Tensor) -> None:
         kind = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else weight.dtype
-        self.sum = _Sum()
+        self.sum = _Sum(weight.dtype)
         self.weight, self.bias = _Gather.apply(weight, bias, kind, self.sum)  # type: ignore[no-untyped-call]
 
     def __call__(self, inputs: Tensor) -> Tensor:
@@ -86,16 +95,17 @@ class _Weight:
 class _Sum:
     """The gradients of a weight and its bias, from the uses that were passed so far on the way back."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: torch.dtype) -> None:
+        self.kind = kind
         self.weight: Tensor | None = None
         self.bias: Tensor | None = None
 
     def add(self, inputs: Tensor, grad: Tensor) -> None:
         """What went into a use (B, K), and what came back to its outputs (B, N)."""
         if self.weight is None or self.bias is None:
-            self.weight, self.bias = (grad.t() @ inputs).float(), grad.sum(dim=0, dtype=torch.float32)
+            self.weight, self.bias = (grad.t() @ inputs).to(self.kind), grad.sum(dim=0, dtype=self.kind)
             return
-        if grad.dtype == torch.float32:
+        if grad.dtype == self.kind:
             self.weight.addmm_(grad.t(), inputs)
         else:  # sums in bfloat16 would lose too much
             self.weight += grad.t() @ inputs
@@ -135,7 +145,7 @@ class _Multiply(torch.autograd.Function):
         return back, None, None, None
 
 
-def _gru(gates: Tensor, memories: tuple[Tensor, ...], weight: _Weight) -> tuple[Tensor, ...]:
+def _gru(gates: Tensor, memories: Memories, weight: _Weight) -> Memories:
     (hidden,) = memories
     new: Tensor = _GRU.apply(gates, weight(hidden), hidden)  # type: ignore[no-untyped-call]
     return (new,)
@@ -175,7 +185,7 @@ class _GRU(torch.autograd.Function):
         return to_gates.to(ctx.kind), to_recurrent.to(ctx.kind), kept
 
 
-def _lstm(gates: Tensor, memories: tuple[Tensor, ...], weight: _Weight) -> tuple[Tensor, ...]:
+def _lstm(gates: Tensor, memories: Memories, weight: _Weight) -> Memories:
     """c' = f·c + i·g and h' = o·tanh(c')  (Hochreiter 1997; Gers 2000)."""
     hidden, cell = memories
     admit, forget, new, show = (gates + weight(hidden)).to(cell.dtype).chunk(4, dim=1)

@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from regard.nn.recurrent import Cell, Hidden, Recurrent
+from regard.nn.recurrent import Cell, Recurrent
+from regard.nn.state import Hidden
 
 EVERY = [(cell, layers, both_ways) for cell in ("gru", "lstm") for layers in (1, 2) for both_ways in (False, True)]
 
@@ -23,14 +24,22 @@ def grown(weights: nn.Module, given: list[Tensor], results: list[Tensor]) -> lis
 @pytest.mark.parametrize(("cell", "layers", "both_ways"), EVERY)
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize("started", [False, True])
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
 def test_sequences_and_their_gradients_are_those_of_pytorch(
-    monkeypatch: pytest.MonkeyPatch, cell: Cell, layers: int, both_ways: bool, padded: bool, started: bool
+    monkeypatch: pytest.MonkeyPatch,
+    cell: Cell,
+    layers: int,
+    both_ways: bool,
+    padded: bool,
+    started: bool,
+    kind: torch.dtype,
 ) -> None:
     torch.manual_seed(1)
-    module = Recurrent(cell, 5, 6, layers=layers, both_ways=both_ways)
-    inputs = torch.randn(4, 7, 5, requires_grad=True)
+    module = Recurrent(cell, 5, 6, layers=layers, both_ways=both_ways).to(kind)
+    inputs = torch.randn(4, 7, 5, dtype=kind, requires_grad=True)
     lengths = torch.tensor([7, 3, 1, 5]) if padded else None
-    memories = [torch.randn(4, layers * (1 + both_ways), 6, requires_grad=True) for _ in range(1 + (cell == "lstm"))]
+    size = (4, layers * (1 + both_ways), 6)
+    memories = [torch.randn(size, dtype=kind, requires_grad=True) for _ in range(1 + (cell == "lstm"))]
     state = Hidden(*memories) if started else None
     found = []
     for learns in (True, False):
