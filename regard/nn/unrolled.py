@@ -34,7 +34,7 @@ class Unrolled:
         self, inputs: Tensor, state: Hidden | None = None, lengths: Tensor | None = None
     ) -> tuple[Tensor, Hidden]:
         """(B, T, inputs) -> outputs (B, T, ways · width), and the state after the last token, which `lengths` (B,)
-        tells."""
+        tells. Under autocast, outputs have its precision, while states are not rounded."""
         before = self._before(inputs, state)
         real = None if lengths is None else _real(lengths, inputs.shape[1])
         after: list[Memories] = []
@@ -45,7 +45,8 @@ class Unrolled:
             read = [self._read(hidden, place, before[place], real) for place in range(first, first + self.ways)]
             hidden = read[0][0] if self.ways == 1 else torch.cat([outputs for outputs, _ in read], dim=-1)
             after += [memories for _, memories in read]
-        return hidden.transpose(0, 1), Hidden(*(torch.stack(memory, dim=1) for memory in zip(*after, strict=True)))
+        outputs = hidden.transpose(0, 1).contiguous()  # once, for all who multiply by it
+        return outputs, Hidden(*(torch.stack(memory, dim=1) for memory in zip(*after, strict=True)))
 
     def _before(self, inputs: Tensor, state: Hidden | None) -> list[Memories]:
         """What each way of each layer remembers before the first token."""
@@ -69,7 +70,7 @@ class Unrolled:
                 new = tuple(torch.where(mask, one, old) for one, old in zip(new, memories, strict=True))
             outputs[step] = new[0] if mask is None else new[0] * mask
             memories = new
-        return torch.stack(outputs), memories
+        return torch.stack(outputs).to(gates[0].dtype), memories
 
 
 def _real(lengths: Tensor, steps: int) -> list[Tensor | None]:

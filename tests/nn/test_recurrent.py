@@ -87,6 +87,7 @@ def test_products_in_bfloat16_are_near(cell: Cell) -> None:
     with torch.autocast("cpu", torch.bfloat16):
         outputs, last = module(inputs)
         found = grown(module, [inputs], [outputs])
+    assert outputs.dtype == torch.bfloat16, "what others multiply need not be rounded again"
     assert last.hidden.dtype == torch.float32, "what is carried on is not rounded"
     for ours, theirs in zip(found, expected, strict=True):
         assert (ours - theirs).norm() < 0.02 * theirs.norm()
