@@ -105,6 +105,12 @@ class TrainConfig(Settings):
     device: str = Field(default="auto", description="cpu, cuda, cuda:1, mps; auto: a GPU if there is one")
     seed: Seed = Field(default=1, description="decides the first weights, the order of examples, and dropout")
 
+    @model_validator(mode="after")
+    def _agreeing(self) -> TrainConfig:
+        if self.optimizer == "adam" and self.weight_decay:
+            raise ValueError(f"weight_decay = {self.weight_decay}: adam has none (try optimizer = adamw)")
+        return self
+
 
 class SearchConfig(Settings):
     """How an output is searched for; see `regard.decoding`."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.config import SearchConfig, dump, flatten, nest, read_origins, read_yaml
+from regard.config import SearchConfig, TrainConfig, dump, flatten, nest, read_origins, read_yaml, validated
 from regard.errors import UserError
 from regard.models import named
 from regard.tasks import settings_of
@@ -67,3 +67,9 @@ def test_a_name_stands_for_its_settings() -> None:
 def test_settings_that_would_do_nothing_or_break_are_refused(wishes: dict[str, object], message: str) -> None:
     with pytest.raises(UserError, match=message):
         SearchConfig(method="sample").wishing(wishes)
+
+
+def test_adam_has_no_weight_decay() -> None:
+    with pytest.raises(UserError, match=r"weight_decay = 0.1: adam has none \(try optimizer = adamw\)"):
+        validated(TrainConfig, {"weight_decay": 0.1})
+    assert validated(TrainConfig, {"weight_decay": 0.1, "optimizer": "muon"}).weight_decay == 0.1

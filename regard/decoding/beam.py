@@ -66,7 +66,9 @@ def beam(
                 ended = token == limits.end
                 if (ended or at_limit or complete[group, place]) and ranked[group][place] > float("-inf"):
                     kept = candidates[group, place, : length - ended].tolist()
-                    finished[sentence].add(Hypothesis(kept, ranked[group][place], ended or not at_limit))
+                    finished[sentence].add(
+                        Hypothesis(kept, ranked[group][place], ended or bool(complete[group, place]))
+                    )
 
         unfinished = scores.masked_fill((tokens == limits.end) | complete, float("-inf"))
         if trace is not None:

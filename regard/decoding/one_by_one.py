@@ -95,12 +95,12 @@ def _typical(probs: Tensor, share: float) -> Tensor:
 
 @dataclass(frozen=True)
 class Step:
-    """One token of each output that was still being written; `last` says whether it was its last."""
+    """One token of each output that was still being written; `ended` says whether the output is complete by it."""
 
     sentences: list[int]
     tokens: list[int]
     log_probs: list[float]
-    last: list[bool]
+    ended: list[bool]
 
 
 def steps(model: Decodable, source: Tensor, options: SearchConfig, limits: Limits, choose: Choose) -> Iterator[Step]:
@@ -116,14 +116,12 @@ def steps(model: Decodable, source: Tensor, options: SearchConfig, limits: Limit
         ids = choose(log_probs, sentences)
         history = torch.cat([history, ids[:, None]], dim=1)
         length, tokens = history.shape[1], ids.tolist()
-        last = [
-            token == limits.end
-            or length >= limits.lengths[sentence]
-            or (limits.stop is not None and limits.stop(history[row].tolist()))
-            for row, (sentence, token) in enumerate(zip(sentences, tokens, strict=True))
+        ended = [
+            token == limits.end or (limits.stop is not None and limits.stop(history[row].tolist()))
+            for row, token in enumerate(tokens)
         ]
-        yield Step(sentences, tokens, log_probs.gather(1, ids[:, None])[:, 0].tolist(), last)
-        going = [row for row, ends in enumerate(last) if not ends]
+        yield Step(sentences, tokens, log_probs.gather(1, ids[:, None])[:, 0].tolist(), ended)
+        going = [row for row, ends in enumerate(ended) if not ends and length < limits.lengths[sentences[row]]]
         if len(going) < len(sentences):
             rows = torch.tensor(going, dtype=torch.long, device=device)
             state, ids, history = state.select(rows), ids[rows], history[rows]
@@ -135,10 +133,10 @@ def _collected(written: Iterator[Step], sentences: int, options: SearchConfig, l
     ids: list[list[int]] = [[] for _ in range(sentences)]
     totals, ended = [0.0] * sentences, [False] * sentences
     for step in written:
-        for sentence, token, log_prob, last in zip(step.sentences, step.tokens, step.log_probs, step.last, strict=True):
+        for sentence, token, log_prob, end in zip(step.sentences, step.tokens, step.log_probs, step.ended, strict=True):
             totals[sentence] += log_prob
             ids[sentence].append(token)
-            ended[sentence] = last and (token == limits.end or len(ids[sentence]) < limits.lengths[sentence])
+            ended[sentence] = end
     found = []
     for tokens, total, end in zip(ids, totals, ended, strict=True):
         score = total / len(tokens) ** options.length_penalty

@@ -40,7 +40,8 @@ def pack(model: Model, weights: Weights = "float32", *, keep: bool = True) -> Mo
     """A twin of `model` for inference; off the CPU, the model itself.
 
     A small model's twin shares its weights; that of a large one, or in 8 bits, holds its own. Who does not `keep` the
-    model never has both in memory: it loses each weight as soon as that is packed, and is of no more use.
+    model never has both in memory: it loses each weight as soon as that is packed, and is of no more use. A model that
+    is kept is set to inference too (`eval`).
     """
     model.eval()
     if weights not in get_args(Weights):
@@ -51,6 +52,9 @@ def pack(model: Model, weights: Weights = "float32", *, keep: bool = True) -> Mo
         return model
     if weights == "int8" and not Int8Linear.available():
         raise UserError("int8 needs PyTorch's FBGEMM kernels, which this build of PyTorch does not have")
+    kinds = {weight.dtype for weight in model.parameters()}
+    if weights == "int8" and kinds != {torch.float32}:
+        raise UserError(f"int8 is made from weights of float32, not of {', '.join(sorted(map(str, kinds)))}")
     large = sum(weight.numel() for weight in model.parameters()) >= LARGE
     quick = large and all(fits(weight.detach()) for weight in model.parameters())
     with torch.no_grad():

@@ -15,23 +15,25 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import llvmlite.binding
 import numba
 import numpy as np
 from llvmlite import ir
 from numba import carray, types
 from numba.core import cgutils
+from numba.core.codegen import get_host_cpu_features
 from numba.extending import intrinsic
 
 SUMS = {"reassoc", "contract", "nsz"}
 """A sum may be formed in any order, and a product be added in one operation; infinities stay what they are."""
 
-_ABLE = llvmlite.binding.get_host_cpu_features()
-LANES = 16 if _ABLE.get("avx512f") else 8
+_said = get_host_cpu_features() if numba.config.CPU_FEATURES is None else numba.config.CPU_FEATURES
+_ABLE = {name.removeprefix("+") for name in _said.split(",") if name.startswith("+")}
+"""What the processor can, and Numba's settings (`NUMBA_ENABLE_AVX`, `NUMBA_CPU_NAME`) allow."""
+LANES = 16 if "avx512f" in _ABLE else 8
 ROWS = 8 if LANES == 16 else 4
 """Numbers in a register, and rows that are multiplied at once: with three panels of weights, their sums still fit."""
 
-BYTES = bool(_ABLE.get("avx512vnni" if LANES == 16 else "avxvnni"))
+BYTES = ("avx512vnni" if LANES == 16 else "avxvnni") in _ABLE
 """Whether the processor adds four products of bytes to each number of a register at once (VNNI)."""
 FLOAT, WIDENED, ROUNDED = 0, 1, 2
 """Products by weights of float32; by weights of 8 bits, made float32 as they are read; and by those of rows that were
@@ -286,7 +288,7 @@ def _look(query: Any, key: int, value: int, step: int, weights: Any, places: Any
     output[:] = 0
     for n in range(count):
         weight = weights[n]
-        if weight > NOTHING:
+        if not weight <= NOTHING:  # what is no number is seen in the output
             v = carray(_floats(value + 4 * places[n] * step), (size,))
             for d in range(size):
                 output[d] += weight * v[d]

@@ -173,6 +173,9 @@ def _quick(
     rows, tokens, _ = x.shape
     if record is not None or tokens != 1 or not rows or not fits(x):
         return []
+    held = {(past.pairs.shape, past.length, past.written[0]) if isinstance(past, Cache) else None for past in pasts}
+    if len(held) > 1:  # a step was interrupted between layers: they do not lie alike any more
+        return []
     tables: list[Table] = []
     for layer, past in zip(cast(Sequence[nn.Module], stack), pasts, strict=True):
         if not isinstance(layer, PackedDecoderLayer | PackedBlock) or not isinstance(past, Cache):

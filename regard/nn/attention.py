@@ -168,6 +168,8 @@ def attention(
     look_on(record, site, query, key, value, mask, bias, score)
     if isinstance(score, Dot) and not _short(query, key):
         terms = mask if bias is None else bias if mask is None else bias.masked_fill(~mask, float("-inf"))
+        if terms is not None and terms.is_floating_point():
+            terms = terms.to(query.dtype)  # the kernel misreads other kinds of numbers
         scale = score.scale(query.shape[-1])
         return F.scaled_dot_product_attention(query, key, value, attn_mask=terms, dropout_p=dropout, scale=scale)
     weights = attention_weights(query, key, mask, bias, score)

@@ -75,5 +75,6 @@ class Bridge(nn.Module):
 
     def forward(self, summary: Tensor) -> Hidden:
         """(B, encoder width) -> one state for each decoder layer."""
-        hidden = torch.tanh(self.map(summary)).reshape(len(summary), self.layers, -1)
+        hidden = torch.tanh(self.map(summary)).to(summary.dtype)  # states are not rounded
+        hidden = hidden.reshape(len(summary), self.layers, -1)
         return Hidden(hidden, torch.zeros_like(hidden) if self.cell == "lstm" else None)

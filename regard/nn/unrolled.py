@@ -97,13 +97,15 @@ class _Sum:
     """The gradients of a weight and its bias, from the uses that were passed so far on the way back."""
 
     def __init__(self, kind: torch.dtype) -> None:
-        self.kind = kind
+        self.kind, self.way_back = kind, -1
         self.weight: Tensor | None = None
         self.bias: Tensor | None = None
 
     def add(self, inputs: Tensor, grad: Tensor) -> None:
         """What went into a use (B, K), and what came back to its outputs (B, N)."""
-        if self.weight is None or self.bias is None:
+        way_back = torch._C._current_graph_task_id()
+        if self.weight is None or self.bias is None or way_back != self.way_back:
+            self.way_back = way_back  # one before it may have ended on the way, asked for less
             self.weight, self.bias = (grad.t() @ inputs).to(self.kind), grad.sum(dim=0, dtype=self.kind)
             return
         if grad.dtype == self.kind:

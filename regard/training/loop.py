@@ -181,8 +181,10 @@ class Trainer:
             return
         current = {name: weight.clone() for name, weight in weights_of(self.model).items()}
         load_weights(self.model, self.average.weights, self.folder.model)
-        yield
-        load_weights(self.model, current, self.folder.model)
+        try:
+            yield
+        finally:
+            load_weights(self.model, current, self.folder.model)
 
     def checkpoint(self) -> None:
         self._check(nn.utils.get_total_norm(self.model.parameters()).item(), "size of the weights")

@@ -124,6 +124,14 @@ def test_limits_are_kept(method: str) -> None:
             assert len(pairs) == len(set(pairs)), f"a pair of words repeats in {one.ids}"
 
 
+@pytest.mark.parametrize("method", ["greedy", "beam", "sample"])
+@pytest.mark.parametrize("stops", [True, False])
+def test_an_output_that_is_complete_at_its_limit_has_ended(method: str, stops: bool) -> None:
+    given = Limits(BOS, EOS, [3] * 3, never=(PAD, BOS, EOS), stop=(lambda ids: len(ids) == 3) if stops else None)
+    for found in search(Table(), SOURCE, SearchConfig(method=method), given):
+        assert all((len(one.ids), one.ended) == (3, stops) for one in found)
+
+
 def test_an_output_that_nothing_may_follow_ends() -> None:
     for method in ("greedy", "beam", "sample"):
         options = SearchConfig(method=method, no_repeat_ngram=1, min_length=9)

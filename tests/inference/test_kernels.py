@@ -76,6 +76,12 @@ def test_where_a_bias_forbids_nothing_is_seen() -> None:
     close(attend(query, *pairs, None, bias, 1.0), pairs[1, :, 0, :1])
 
 
+def test_a_key_that_is_no_number_is_seen_in_the_output() -> None:
+    query, pairs = torch.randn(1, 1, 1, 4), torch.randn(2, 1, 1, 3, 4)
+    pairs[0, ..., 1, :] = float("nan")
+    assert attend(query, *pairs, None, None, 1.0).isnan().all()
+
+
 @pytest.mark.usefixtures("_threads")
 @pytest.mark.parametrize("shape", [(1, 1, 8), (5, 2, 33)])
 def test_norms(shape: tuple[int, ...]) -> None:

@@ -150,3 +150,31 @@ def test_with_vnni_any_number_of_rows_takes_it(
     monkeypatch.setattr("regard.inference.layer._quick", lambda *_: [])
     expected, _ = packed.step(ids(rows), state)
     assert (found - expected).abs().max() < 0.01 * expected.abs().max(), "rounding may turn where sums differ by a bit"
+
+
+@torch.no_grad()
+def test_layers_that_were_interrupted_between_go_the_long_way(taken: list[int]) -> None:
+    plain = small_model("transformer")
+    packed, source, tokens = pack(plain), ids(3, 5), ids(3)
+    (_, one), (_, other) = plain.step(tokens, plain.start(source)), packed.step(tokens, packed.start(source))
+    other.past[0].longer(1)  # as by a step that did not come to its second layer
+    taken.clear()
+    for seed in range(3):
+        tokens = ids(3, seed=seed)
+        (expected, one), (found, other) = plain.step(tokens, one), packed.step(tokens, other)
+        close(found, expected)
+    assert len(taken) < 3, "the first of them at least"
+
+
+@torch.no_grad()
+def test_beams_in_other_numbers_are_those_of_the_plain_model() -> None:
+    plain = small_model("transformer").double()
+    packed, source = pack(plain), ids(3, 5)
+    every = torch.arange(3).repeat_interleave(3)
+    one, other = plain.start(source).select(every), packed.start(source).select(every)
+    for seed in range(9):
+        tokens = ids(9, seed=seed)
+        (expected, one), (found, other) = plain.step(tokens, one), packed.step(tokens, other)
+        close(found, expected)
+        order = torch.tensor([1, 0, 2, 3, 3, 4, 8, 7, 6])
+        one, other = one.select(order), other.select(order)

@@ -270,6 +270,11 @@ def test_packing_changes_nothing_in_the_model() -> None:
     assert all(torch.equal(weight, before[name]) for name, weight in plain.state_dict().items())
 
 
+def test_int8_of_other_numbers_is_refused() -> None:
+    with pytest.raises(UserError, match=r"int8 is made from weights of float32, not of torch.float64"):
+        pack(small_model("transformer").double(), "int8")
+
+
 def test_int8_away_from_the_cpu_is_refused() -> None:
     elsewhere = small_model("transformer").to("meta")
     assert pack(elsewhere) is elsewhere

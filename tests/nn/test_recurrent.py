@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from regard.nn.recurrent import Cell, Recurrent
+from regard.nn.recurrent import Bridge, Cell, Recurrent
 from regard.nn.state import Hidden
 
 EVERY = [(cell, layers, both_ways) for cell in ("gru", "lstm") for layers in (1, 2) for both_ways in (False, True)]
@@ -79,6 +79,17 @@ def test_a_second_pass_back_adds_the_same_gradient() -> None:
 
 
 @pytest.mark.parametrize("cell", ["gru", "lstm"])
+def test_a_way_back_that_ends_at_the_inputs_leaves_nothing(cell: Cell) -> None:
+    module, inputs = Recurrent(cell, 5, 6), torch.randn(4, 7, 5, requires_grad=True)
+    outputs, _ = module(inputs)
+    expected = torch.autograd.grad(outputs.sum(), list(module.parameters()), retain_graph=True)
+    torch.autograd.grad(outputs[:, :3].sum(), [inputs], retain_graph=True)
+    outputs.sum().backward()
+    for weight, grad in zip(module.parameters(), expected, strict=True):
+        torch.testing.assert_close(weight.grad, grad)
+
+
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
 def test_products_in_bfloat16_are_near(cell: Cell) -> None:
     torch.manual_seed(1)
     module = Recurrent(cell, 16, 32, both_ways=True)
@@ -91,3 +102,10 @@ def test_products_in_bfloat16_are_near(cell: Cell) -> None:
     assert last.hidden.dtype == torch.float32, "what is carried on is not rounded"
     for ours, theirs in zip(found, expected, strict=True):
         assert (ours - theirs).norm() < 0.02 * theirs.norm()
+
+
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+def test_a_decoder_starts_with_a_state_that_is_not_rounded(cell: Cell) -> None:
+    with torch.autocast("cpu", torch.bfloat16):
+        state = Bridge(8, 6, 2, cell)(torch.randn(4, 8))
+    assert {memory.dtype for memory in (state.hidden, state.cell) if memory is not None} == {torch.float32}
