@@ -12,7 +12,8 @@ from small_runs import SMALL, flags
 
 from regard import Pair, UserError, load
 from regard.cli import main
-from regard.cli.show import print_task_scores
+from regard.cli.show import print_task_scores, show_scores
+from regard.training.folder import RunFolder
 
 QUICK = flags({**SMALL, "train.steps": 20, "train.validate_every": 10})
 
@@ -411,3 +412,16 @@ def test_a_device_that_cannot_compute_is_refused(regard, pairs_file: Path, tmp_p
     arguments = ("--out", tmp_path / "run", "--set", "train.device=meta")
     result = regard("train", "translate", pairs_file, *arguments)
     assert (result.code, "device = 'meta': nothing can be trained there" in result.err) == (2, True)
+
+
+@pytest.mark.parametrize(("kind", "drawn"), [("rnn", False), ("rnn-attention", True), ("transformer", True)])
+def test_only_a_model_with_attention_is_said_to_draw_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, drawn: bool
+) -> None:
+    folder = RunFolder(tmp_path)
+    folder.config.write_text(json.dumps({"task": "translate", "model": {"kind": kind}, "train": {}}))
+    folder.scores.write_text("{}")
+    show_scores(folder)
+    out = capsys.readouterr().out
+    assert "regard translate" in out
+    assert ("--attention" in out) == drawn

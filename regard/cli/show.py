@@ -83,10 +83,13 @@ NEXT = {
 def show_scores(folder: RunFolder) -> None:
     """The final scores of a run, and what can be done with it now."""
     scores = json.loads(folder.scores.read_text(encoding="utf8"))
-    task = read_run_config(folder)["task"]
+    config = read_run_config(folder)
+    task = config["task"]
     if scores:
         print_scores(scores) if task == "translate" else print_task_scores(scores)
     following = NEXT[task].format(run=folder.path)
+    if config["model"]["kind"] == "rnn":  # which has none
+        following = following.removesuffix(" --attention attention.svg")
     Console(markup=False).print(f"The run is in {folder.path}. Next:\n  {following}\n", highlight=False, soft_wrap=True)
 
 
