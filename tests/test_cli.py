@@ -92,7 +92,9 @@ def test_translate_sentences_a_file_and_standard_input(regard, trained: Path, tm
     rows = [json.loads(line) for line in regard("translate", trained, file, "--json").out.splitlines()]
     assert [row["text"] for row in rows] == from_arguments
     assert len(regard("translate", trained, "one two", "--n-best", "3").out.splitlines()) == 3
-    assert regard("translate", trained, "one", "--prefix", "chat").out.startswith("chat")
+    begun = regard("translate", trained, "one", "--prefix", "chat").out
+    assert begun.startswith("chat")
+    assert regard("translate", trained, "one", "--prefix", "chat ").out == begun, "a space behind it says nothing"
     sampled = [regard("translate", trained, "one two", "--method", "sample", "--seed", "3").out for _ in range(2)]
     assert sampled[0] == sampled[1]
 
@@ -277,6 +279,10 @@ def test_mistakes_with_runs(regard, trained: Path, pairs_file: Path, tmp_path: P
     _one_message(regard("translate", settings, "a"), "not a run of Regard")
     assert (settings / "config.yaml").exists(), "somebody else's folder is not touched"
     _one_message(regard("train", "translate", "none.tsv", "--out", trained, "--overwrite", *QUICK), "none.tsv")
+    large = ("--set", "model.width=400000", "--set", "model.heads=4")
+    _one_message(
+        train("--out", trained, "--overwrite", *large), "weights need .* GB to be trained, and this machine has"
+    )
     assert (trained / "model.safetensors").exists(), "a mistake does not cost the run that was to be replaced"
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "photo.jpg").touch()

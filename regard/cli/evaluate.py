@@ -122,6 +122,10 @@ def _score_pairs(
         for name, pairs in sets.items():
             found, results = run.evaluate(pairs, search, variant, ask)
             scores[name] = asdict(found)
+            if cut := sum(one.truncated for one in results):
+                typer.echo(
+                    f"warning: {name}: {cut:,} sources are too long for the model; their beginning was read", err=True
+                )
             if out is None:
                 continue
             each = sentence_bleu([one.text for one in results], [pair.target for pair in pairs], variant)

@@ -47,7 +47,9 @@ def translate(
     seed: Annotated[int | None, typer.Option(help="For sampling.")] = None,
     window: Annotated[
         int | None,
-        typer.Option(help="Sentences read before the first is translated (4096; 1 for a pipe that waits).", min=1),
+        typer.Option(
+            help="Sentences read before they are translated (256, growing to 4096; 1 for a pipe that waits).", min=1
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line, with scores.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",

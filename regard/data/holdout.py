@@ -51,11 +51,12 @@ class Holdout:
         chosen: list[set[int]] = []
         for count in counts:
             room = min(count, max(1, int(share * self.total)))
+            most = max(4, room // 10)  # copies of one sentence: a set of little else would measure nothing
             taken: set[int] = set()
             for key in keys:
                 if room < 1 or spare < 1:
                     break
-                if self._counts[key] <= room:
+                if self._counts[key] <= min(room, most):
                     taken.add(key)
                     room -= self._counts[key]
                     spare -= 1

@@ -17,7 +17,7 @@ from regard.data.pairs import Alignment, Pair
 from regard.data.tables import csv_cells, decoded, json_lines, no_text
 from regard.errors import UserError
 
-_KNOWN = (("source", "target"), ("src", "tgt"))
+_KNOWN = (("source", "target"), ("src", "tgt"), ("src", "trg"))
 LANGUAGES = (
     "af", "am", "ar", "az", "be", "bg", "bn", "br", "bs", "ca", "cs", "cy", "da", "de", "el", "en", "eo",
     "es", "et", "eu", "fa", "fi", "fr", "fy", "ga", "gd", "gl", "gu", "ha", "he", "hi", "hr", "hu", "hy",
@@ -27,7 +27,14 @@ LANGUAGES = (
     "te", "tg", "th", "tk", "tl", "tr", "tt", "ug", "uk", "ur", "uz", "vi", "wo", "xh", "yi", "yo", "zh",
     "zu",
 )  # fmt: skip
-_LANGUAGES = re.compile(f"({'|'.join(LANGUAGES)})([-_][a-z]{{2,4}})?")
+_NAMES = (
+    "arabic", "bulgarian", "catalan", "chinese", "croatian", "czech", "danish", "dutch", "english", "estonian",
+    "finnish", "french", "german", "greek", "hebrew", "hindi", "hungarian", "icelandic", "indonesian", "irish",
+    "italian", "japanese", "korean", "latin", "latvian", "lithuanian", "norwegian", "persian", "polish",
+    "portuguese", "romanian", "russian", "serbian", "slovak", "slovenian", "spanish", "swahili", "swedish",
+    "thai", "turkish", "ukrainian", "urdu", "vietnamese", "welsh",
+)  # fmt: skip
+_LANGUAGES = re.compile(f"({'|'.join(LANGUAGES)})([-_][a-z]{{2,4}})?|{'|'.join(_NAMES)}")
 _BREAKS = re.compile(r"\s*[\r\n\v\f\x85\u2028\u2029]\s*")
 _PHARAOH = re.compile(r"\d+-\d+(?: +\d+-\d+)*")
 Row = tuple[Any, Any, Any, int]
@@ -145,7 +152,8 @@ def _tsv(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterator[R
             bad.add("columns", where, text)
         else:
             third = cells[links] if links is not None and len(cells) > links else None
-            yield cells[first], cells[second], _alignment(third), number
+            turned = columns is not None and second < first
+            yield cells[first], cells[second], _alignment(third, turned), number
 
 
 def _links_at(header: Sequence[str] | None, first: int, second: int) -> int | None:
@@ -197,21 +205,23 @@ def _csv(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterator[R
             bad.add("columns", where, text)
         else:
             third = cells[links] if links is not None and len(cells) > links else None
-            yield cells[chosen[0]], cells[chosen[1]], _alignment(third), where.line
+            turned = columns is not None and chosen[1] < chosen[0]
+            yield cells[chosen[0]], cells[chosen[1]], _alignment(third, turned), where.line
 
 
 def _jsonl(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterator[Row]:
     chosen: tuple[str, str] | None = None
+    turned = False
     for record, where in json_lines(path, bad):
         sides = unfold(record)
         if chosen is None:
             names = [name for name, value in sides.items() if columns is not None or isinstance(value, str | None)]
             one, other = _choose(names, columns, path)
-            chosen = (names[one], names[other])
+            chosen, turned = (names[one], names[other]), columns is not None and other < one
         if chosen[0] not in sides or chosen[1] not in sides:
             bad.add("columns", where, str(record))
         else:
-            yield sides[chosen[0]], sides[chosen[1]], _alignment(record.get("alignment")), where.line
+            yield sides[chosen[0]], sides[chosen[1]], _alignment(record.get("alignment"), turned), where.line
 
 
 def _parquet(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterator[Row]:
@@ -234,7 +244,7 @@ def _parquet(path: Path, columns: Sequence[str] | None, bad: BadLines) -> Iterat
                     number += 1
                     bad.read += 1
                     sides = record["translation"] or {} if nested else record
-                    alignment = _alignment(record.get("alignment"))
+                    alignment = _alignment(record.get("alignment"), columns is not None and other < one)
                     yield sides.get(names[one]), sides.get(names[other]), alignment, number
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such file; give {ALLOWED}") from None
@@ -310,14 +320,18 @@ def _choose(names: list[str], columns: Sequence[str] | None, path: Path) -> tupl
     )
 
 
-def _alignment(value: Any) -> Alignment | None:
-    """Links from `"0-0 1-2"` (the Pharaoh format) or `[[0, 0], [1, 2]]`; anything else is no alignment."""
+def _alignment(value: Any, turned: bool = False) -> Alignment | None:
+    """Links from `"0-0 1-2"` (the Pharaoh format) or `[[0, 0], [1, 2]]`; anything else is no alignment. They go from
+    the first side in the file to the second: `turned` is what they are for who reads the second as the source."""
     if isinstance(value, str):
         text = value.strip()
         if not _PHARAOH.fullmatch(text):
             return None
         value = [link.split("-") for link in text.split()]
     try:
-        return tuple((int(one), int(other)) for one, other in value) if value is not None else None
+        links = [(int(one), int(other)) for one, other in value] if value is not None else None
     except (TypeError, ValueError):
         return None
+    if links is None:
+        return None
+    return tuple((other, one) if turned else (one, other) for one, other in links)

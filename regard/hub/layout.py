@@ -105,12 +105,13 @@ class Layout:
 
     def config(self, ours: Mapping[str, Any]) -> dict[str, Any]:
         """Their config.json from our settings."""
-        for setting, value in self.means.items():
-            if ours[setting] != value:
-                raise UserError(
-                    f"model.{setting} = {ours[setting]!r}: cannot be written as {self.model_type}, which has {value!r} "
-                    f"(a model trained with --set model.{setting}={value} can)"
-                )
+        if other := {setting: value for setting, value in self.means.items() if ours[setting] != value}:
+            found = ", ".join(f"model.{setting} = {ours[setting]!r}" for setting in other)
+            theirs = " ".join(f"--set model.{setting}={value}" for setting, value in other.items())
+            raise UserError(
+                f"{found}: cannot be written as {self.model_type}, which has {', '.join(map(repr, other.values()))} "
+                f"(a model trained with {theirs} can)"
+            )
         fixed = {name: value for name, value in self.fixed.items() if value is not None}
         named: dict[str, Any] = {}
         for setting, names in self.fields.items():

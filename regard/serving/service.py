@@ -84,6 +84,10 @@ class AskOutputs(AskTexts):
     ask: str | None = None
 
 
+class AskTranslations(AskOutputs):
+    prefixes: Texts | None = Field(default=None, description="how each output must begin, or all of them")
+
+
 class AskContinuations(Ask):
     prompts: Texts
     search: dict[str, Any] = {}
@@ -161,10 +165,12 @@ def app(service: Service, token: str | None = None, hosts: Sequence[str] = LOOPB
         return {"runs": service.about()}
 
     @api.post("/translate")
-    def translate(ask: AskOutputs) -> Any:
+    def translate(ask: AskTranslations) -> Any:
         return service.results(
             ask,
-            lambda run: run.translate(_short(run.translator, _few(ask.texts)), _search(run, ask), ask=ask.ask),
+            lambda run: run.translate(
+                _short(run.translator, _few(ask.texts)), _search(run, ask), ask.prefixes, ask=ask.ask
+            ),
         )
 
     @api.post("/summarize")

@@ -92,7 +92,9 @@ def text_metrics(variant: Variant, references: Sequence[str]) -> dict[str, Any]:
     except (RuntimeError, ImportError, OSError) as error:
         reason = str(error).strip().splitlines()[0]
         raise UserError(f"tokenize = {variant.tokenize!r}: cannot be used here ({reason})") from None
-    chrf, ter = CHRF(lowercase=variant.lowercase), TER(case_sensitive=not variant.lowercase)
+    unspaced = tokenize_of(references) != "13a"  # there a word of TER is a character
+    ter = TER(case_sensitive=not variant.lowercase, normalized=unspaced, asian_support=unspaced)
+    chrf = CHRF(lowercase=variant.lowercase)
     return {"bleu": score, "chrf": chrf, "ter": ter}
 
 

@@ -25,8 +25,9 @@ from regard.models.base import EncoderDecoder
 from regard.nn.record import AttentionRecord, Axis, Recording, records
 from regard.tasks.marks import Marks
 
-WINDOW = 4096
-"""Sentences read before translating: sorted by length within, given back in order. Memory stays constant."""
+FIRST, WINDOW = 256, 4096
+"""Sentences read before translating: sorted by length within, given back in order. Memory stays constant. At first
+there are few of them, so that outputs come soon; then twice as many each time."""
 SCORES_A_TOKEN = 2**13
 """Scores that a step of a search may hold for every token of a batch (`decode.batch_tokens`)."""
 
@@ -110,14 +111,17 @@ class Translator:
     ) -> Iterator[Translation]:
         """Translations in the order of the texts; texts may be endless. A prefix is how an output must begin.
 
-        `window` texts are read before the first is translated; 1 for a person who waits. `ask` replaces the
-        translator's own.
+        `window` texts are read before they are translated; 1 for a person who waits. `ask` replaces the translator's
+        own.
         """
+        size = window or min(FIRST, WINDOW)
         numbered = enumerate(texts)
         begun = None if prefixes is None else iter(prefixes)
-        while read := list(islice(numbered, window or WINDOW)):
-            wishes = [] if begun is None else self.tokenizer.encode_targets(list(islice(begun, len(read))))
+        while read := list(islice(numbered, size)):
+            wished = [] if begun is None else [one_line(text) for text in islice(begun, len(read))]
+            wishes = self.tokenizer.encode_targets(wished) if wished else []
             yield from self._window(read, options, wishes, ask)
+            size = window or min(2 * size, WINDOW)
 
     def _window(
         self, window: list[tuple[int, str]], options: SearchConfig, wishes: list[list[int]], ask: str | None

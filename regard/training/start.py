@@ -142,7 +142,7 @@ def train(
             _check_out(folder, overwrite)
             folder.hold()
             prepared = _prepare(kind, config, display)
-            _check_model(config, prepared)
+            _check_model(config, prepared, ranks.device)
             folder.clear()
             folder.create()
             write_text(folder.config, dump(config, origins))
@@ -221,8 +221,8 @@ def _check_out(folder: RunFolder, overwrite: bool) -> None:
     folder.create()
 
 
-def _check_model(config: Config, task: Task) -> None:
-    """That it can be built, and begin with what it is told to: before anything is replaced."""
+def _check_model(config: Config, task: Task, device: torch.device) -> None:
+    """That it can be built and held, and begin with what it is told to: before anything is replaced."""
     room = config.model.vocabulary
     if room and task.vocabulary > room:
         raise UserError(
@@ -231,11 +231,25 @@ def _check_model(config: Config, task: Task) -> None:
         )
     with torch.device("meta"):
         model = task.build(config, task.vocabulary, task.facts)
+    _check_memory(sum(weight.numel() for weight in model.parameters()), device)
     if config.start:
         begin_with(model, task.fitted(open_saved(Path(config.start)).all_weights), config.start)
     if task.teacher is not None:
         teacher = open_saved(Path(task.teacher))
         task.check_teacher(teacher, trained_model(teacher))
+
+
+def _check_memory(weights: int, device: torch.device) -> None:
+    """That this machine can hold so many weights: on a CPU with their gradients and Adam's two averages."""
+    if not hasattr(os, "sysconf"):
+        return
+    have = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    need = weights * (16 if device.type == "cpu" else 4)
+    if need > have:
+        raise UserError(
+            f"model: {weights:,} weights need {need / 2**30:,.0f} GB to be trained, and this machine has "
+            f"{have / 2**30:,.0f}; try a smaller model (regard models shows sizes)"
+        )
 
 
 def _prepare(kind: type[Task], config: Config, display: Display) -> Task:

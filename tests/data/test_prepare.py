@@ -340,3 +340,13 @@ def test_sources_that_are_one_to_the_tokenizer_stay_together(tmp_path: Path) -> 
     held = {pair.source.split()[-1] for pair in made.valid_pairs}
     assert held
     assert not held & {source.split()[-1] for source, _ in texts(made, "train")}
+
+
+def test_no_held_out_set_is_mostly_one_sentence() -> None:
+    holdout = Holdout(keep=800)
+    common, rare = [key_of(f"yes {n}", 1) for n in range(20)], [key_of(f"sentence {n}", 1) for n in range(1000)]
+    for key in [*common * 300, *rare]:
+        holdout.see(key)
+    for chosen in holdout.choose([350, 350], 0.05):
+        assert len(chosen) == 350
+        assert not chosen & set(common)

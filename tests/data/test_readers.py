@@ -184,6 +184,22 @@ def test_alignments(tmp_path: Path) -> None:
     assert [pair.alignment for pair in read_pairs([path])] == [((0, 0),), None]
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "columns"),
+    [
+        ("a.tsv", "la maison\tthe house now\t0-0 1-2\n", ["1", "0"]),
+        ("a.csv", "fr,en,alignment\nla maison,the house now,0-0 1-2\n", ["en", "fr"]),
+        ("a.jsonl", '{"fr": "la maison", "en": "the house now", "alignment": "0-0 1-2"}\n', ["en", "fr"]),
+    ],
+)
+def test_links_turn_round_with_the_columns(tmp_path: Path, name: str, text: str, columns: list[str]) -> None:
+    (tmp_path / name).write_text(text)
+    assert list(read_pairs([tmp_path / name], columns=columns)) == [
+        Pair("the house now", "la maison", ((0, 0), (2, 1)))
+    ]
+    assert next(read_pairs([tmp_path / name], columns=columns[::-1])).alignment == ((0, 0), (1, 2))
+
+
 def test_folders_and_patterns_in_order(tmp_path: Path) -> None:
     for name in ("2.tsv", "1.tsv", ".hidden.tsv", "README.md"):
         (tmp_path / name).write_text(f"{name}\tx\n")
@@ -310,7 +326,9 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
         list(read_pairs([tmp_path / "a.md", tmp_path / "a.tsv"]))
 
 
-@pytest.mark.parametrize("header", ["id\ten\tfr", "source\ttarget", "en\tfr"])
+@pytest.mark.parametrize(
+    "header", ["id\ten\tfr", "id\tEnglish\tFrench", "source\ttarget", "en\tfr", "English\tFrench", "src\ttrg"]
+)
 def test_names_of_a_tsv_are_no_pair(tmp_path: Path, header: str) -> None:
     path = tmp_path / "a.tsv"
     path.write_text(f"{header}\n" + ("7\t" if "id" in header else "") + "the cat\tle chat\n", encoding="utf8")
@@ -336,9 +354,9 @@ def test_a_csv_row_with_too_many_cells_is_a_bad_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("a.csv", ",english,french\n0,Hello.,Bonjour.\n1,Bye.,Salut.\n"),  # as pandas writes it
-        ("a.tsv", "\tenglish\tfrench\n0\tHello.\tBonjour.\n"),
-        ("a.tsv", "nr\tenglish\tfrench\n17\tHello.\tBonjour.\n"),
+        ("a.csv", ",one,other\n0,Hello.,Bonjour.\n1,Bye.,Salut.\n"),  # as pandas writes it
+        ("a.tsv", "\tone\tother\n0\tHello.\tBonjour.\n"),
+        ("a.tsv", "nr\tone\tother\n17\tHello.\tBonjour.\n"),
         ("a.csv", "17,Hello.,Bonjour.\n18,Bye.,Salut.\n"),
     ],
 )

@@ -178,7 +178,8 @@ def test_what_has_no_published_form_is_refused(tmp_path: Path) -> None:
     settings = {"train.steps": 1, "train.validate_every": 1, "train.validate_sentences": 1, "data.test_count": 0}
     settings |= {"tokenizer.kind": "char", "model.width": 16, "model.inner": 16, "model.heads": 2}
     train("translate", [str(pairs)], out=tmp_path / "run", settings=settings)
-    with pytest.raises(UserError, match=r"model\.norm = 'pre': cannot be written as marian, which has 'post'"):
+    every = r"model\.norm = 'pre', model\.positions = 'sinusoid': cannot be written as marian, which has 'post', 'sin"
+    with pytest.raises(UserError, match=every):
         export(open_saved(tmp_path / "run"), tmp_path / "new" / "out")
     assert not (tmp_path / "new").exists(), "nothing is left of it"
     with pytest.raises(UserError, match=r"task .translate., it cannot summarize"):

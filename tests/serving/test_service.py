@@ -91,6 +91,14 @@ def test_a_translation_comes_with_its_attention(address: str, transformer_run: P
     assert len(several["results"][0]["others"]) == 2
 
 
+def test_translations_can_be_begun(address: str, transformer_run: Path) -> None:
+    (expected,) = Run.load(transformer_run, "cpu").translate(TEXT, prefixes="chat")
+    wish = {"run": "transformer", "texts": [TEXT, TEXT], "prefixes": "chat"}
+    assert [one["text"] for one in ask(address, "/translate", wish)[1]["results"]] == [expected.text] * 2
+    status, answer = ask(address, "/translate", {**wish, "prefixes": ["chat"]})
+    assert (status, "prefixes: 1 beside 2 texts" in answer["error"]) == (400, True)
+
+
 def test_a_part_of_the_attention_can_be_asked_for(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     wish = {"run": "transformer", "texts": TEXT, "attention": {"sites": "decoder.*.cross", "heads": [1]}}
     found = ask(address, "/translate", wish)[1]["results"][0]["attention"]["sites"]

@@ -122,6 +122,13 @@ def test_texts_are_parted_as_their_script_is(reference: str, expected: str) -> N
         assert 0 < sentence_bleu([half], [reference])[0] < 100
 
 
+def test_a_word_of_ter_is_a_character_where_there_are_no_spaces() -> None:
+    references = ["我今天去学校了。", "他明天不来这里。"]
+    metrics = text_metrics(Variant(), references)
+    found, _ = text_scores([text[:-2] + "吗。" for text in references], references, metrics)
+    assert 0 < found["ter"] < 50, "one of eight"
+
+
 def test_the_pairs_that_are_too_long_do_not_cost_the_others_their_alignment(translator: Translator) -> None:
     short = Pair("the cat", "the cat", ((0, 0), (1, 1)))
     long = Pair("cat " * 3000, "cat", ((0, 0),))

@@ -46,6 +46,14 @@ def test_order_windows_and_batches_change_nothing(
     assert [(one.source, one.text) for one in translator.translate(iter(lines), small)] == expected
 
 
+def test_the_first_outputs_come_soon(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FIRST", 2)
+    monkeypatch.setattr(module, "WINDOW", 5)
+    taken = iter(["w1"] * 20)
+    seen = [20 - taken.__length_hint__() for _ in translator.translate(taken, SearchConfig(method="greedy"))]
+    assert seen == [2] * 2 + [6] * 4 + [11] * 5 + [16] * 5 + [20] * 4
+
+
 def test_a_stream_is_read_only_as_far_as_needed(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "WINDOW", 5)
     taken = 0
