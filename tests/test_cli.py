@@ -92,6 +92,13 @@ def test_translate_sentences_a_file_and_standard_input(regard, trained: Path, tm
     rows = [json.loads(line) for line in regard("translate", trained, file, "--json").out.splitlines()]
     assert [row["text"] for row in rows] == from_arguments
     assert len(regard("translate", trained, "one two", "--n-best", "3").out.splitlines()) == 3
+    aligned = tmp_path / "links.txt"
+    assert regard("translate", trained, "--n-best", "2", "--alignment", aligned, stdin="one two\n\n").code == 0
+    found = [line.split() for line in aligned.read_text().splitlines()]
+    assert len(found) == 4, "a line for each output, of empty lines too"
+    assert found[2:] == [[], []]
+    (best,) = load(trained).translate("one two", n_best=2)
+    assert found[:2] == [[f"{source}-{target}" for source, target in one.links()] for one in (best, *best.others)]
     begun = regard("translate", trained, "one", "--prefix", "chat").out
     assert begun.startswith("chat")
     assert regard("translate", trained, "one", "--prefix", "chat ").out == begun, "a space behind it says nothing"

@@ -28,6 +28,10 @@ def translate(
     attention: Annotated[
         Path | None, typer.Option(help="Draw attention: .svg, .png, .pdf; a page: .html; its numbers: .json.")
     ] = None,
+    alignment: Annotated[
+        Path | None,
+        typer.Option(help="Write the source word that each output word looked at most: 0-0 1-2, a line each."),
+    ] = None,
     site: Annotated[str | None, typer.Option(help="Which attention to draw: decoder.3.cross, ...")] = None,
     head: Annotated[int | None, typer.Option(help="Which head to draw; by default their mean.")] = None,
     grid: Annotated[bool, typer.Option("--grid", help="Draw all layers and heads.")] = False,
@@ -82,9 +86,10 @@ def translate(
     lines = sources_of(files, texts, columns, opened.config.data.columns, bad)
     prefixes = None if prefix is None else iter(lambda: prefix, None)
     waiting = not texts and sys.stdin.isatty()
-    picture = Picture(attention, site, head, grid, subwords, single=not files and len(texts) == 1)
+    which = (None, None) if alignment and not attention else (site, head)
+    picture = Picture(attention, *which, grid, subwords, single=not files and len(texts) == 1)
     endless = 0
-    with output(out, files) as file:
+    with output(out, files) as file, output(alignment, files) as linked:
         results = opened.stream(lines, search, prefixes, window=1 if waiting else window, ask=ask)
         for number, result in enumerate(results, start=1):
             if result.truncated:
@@ -92,6 +97,9 @@ def translate(
             endless += not result.ended
             for line in _shown(result, number, search.n_best, as_json):
                 print(line, file=file, flush=True)
+            for one in _outputs(result, search.n_best) if alignment else ():
+                links = one.links(site, head) if one else ()
+                print(*(f"{source}-{target}" for source, target in links), file=linked, flush=True)
             if result.target_ids and picture.wanted(number):
                 picture.draw(result.attention, number, text=result.source, output=result.text, score=result.score)
     if endless and max_length is None:
@@ -102,13 +110,18 @@ def translate(
     say_bad(bad)
 
 
-def _shown(result: Translation, number: int, wanted: int, as_json: bool) -> Iterator[str]:
-    """A line for each of the outputs that are wanted of an input; the best first."""
+def _outputs(result: Translation, wanted: int) -> list[Translation | None]:
+    """As many as are wanted of an input, the best first; None where no more were found."""
     several = [result, *result.others]
     missing = wanted - len(several)
-    several += [] if result.source else [result] * missing  # of an empty line: as many as of the others
-    for rank, one in enumerate(several, start=1):
+    return [*several, *([None] if result.source else [result]) * missing]  # of an empty line: as many as of the others
+
+
+def _shown(result: Translation, number: int, wanted: int, as_json: bool) -> Iterator[str]:
+    """A line for each of the outputs that are wanted of an input; as JSON, of those that were found."""
+    for rank, one in enumerate(_outputs(result, wanted), start=1):
         place = {"line": number, "rank": rank} if wanted > 1 else {}
-        yield json.dumps({**one.row, **place}, ensure_ascii=False) if as_json else one_line(one.text)
-    if result.source and not as_json:  # no more were found: their lines stay, and are empty
-        yield from [""] * missing
+        if not as_json:
+            yield one_line(one.text) if one else ""
+        elif one:
+            yield json.dumps({**one.row, **place}, ensure_ascii=False)

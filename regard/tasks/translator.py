@@ -17,6 +17,7 @@ import torch
 
 from regard.config import SearchConfig
 from regard.data.batching import plan
+from regard.data.pairs import Alignment
 from regard.data.readers import one_line
 from regard.data.tokenizers import Tokenizer
 from regard.decoding import Limits, search
@@ -61,6 +62,30 @@ class Translation:
     def look(self, recording: Recording) -> AttentionRecord:
         """As `attention`, but only the sites, heads and rows that `recording` asks for."""
         return next(self.translator.replay([self.source_ids], [self.target_ids], recording))
+
+    def links(self, site: str | None = None, head: int | None = None) -> Alignment:
+        """Each word of the output with the source word it looked at most: (source, output), both counted from 0. By the
+        last cross-attention and the mean of its heads, or as asked for."""
+        if not self.target_ids:
+            return ()
+        record = self.look(Recording(sites=site or "*cross"))
+        if not record.sites:
+            raise UserError(
+                f"site = {site!r}: this model has no such attention" if site else "this model has no cross-attention"
+            )
+        return links(record.words(), self.translator.marks, site, head)
+
+
+def links(record: AttentionRecord, marks: Marks, site: str | None = None, head: int | None = None) -> Alignment:
+    """Each target word with the source word it looked at most, from a record over words; looking at a mark is no link.
+
+    The last row and the last column are the end marks.
+    """
+    before = len(marks.before)
+    matrix = record.matrix(site, head)[len(marks.opening) : -1]
+    best = matrix.argmax(axis=1) - before
+    words = matrix.shape[1] - 1 - before
+    return tuple((int(source), target) for target, source in enumerate(best) if 0 <= source < words)
 
 
 class Translator:

@@ -11,7 +11,8 @@ from regard.data.tokenizers import Tokenizer
 from regard.errors import UserError
 from regard.models import build, parse_model
 from regard.nn.record import AttentionRecord, Axis, Heads, Recording
-from regard.tasks.alignment import alignment_errors, links
+from regard.tasks.alignment import alignment_errors
+from regard.tasks.marks import Marks
 from regard.tasks.translation_scores import (
     Variant,
     bleu,
@@ -23,7 +24,7 @@ from regard.tasks.translation_scores import (
     text_scores,
     tokenize_of,
 )
-from regard.tasks.translator import Translator
+from regard.tasks.translator import Translator, links
 
 TEXTS = ["the white cat sleeps", "a red dog sees the cat", "two cats sleep", "the dog sleeps", "a cat"]
 
@@ -49,7 +50,9 @@ def test_bleu_is_sacrebleus_and_its_variants_differ() -> None:
 def test_links_are_the_strongest_and_the_end_mark_is_none() -> None:
     weights = np.array([[[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.3, 0.3, 0.4]]], np.float32)
     heads = Heads(weights, Axis.plain(["le", "chat", "dort", "</s>"]), Axis.plain(["the", "cat", "</s>"]), [0])
-    assert links(AttentionRecord({"decoder.cross": heads}), "decoder.cross") == ((0, 0), (1, 1))
+    record = AttentionRecord({"decoder.cross": heads})
+    assert links(record, Marks(pad=0, start=1, end=2)) == ((0, 0), (1, 1))
+    assert links(record, Marks(pad=0, start=2, end=2, before=(1,))) == ((0, 0),), "marks before either side"
 
 
 def test_alignment_error_is_zero_for_its_own_links_and_one_for_wrong_ones(translator: Translator) -> None:
@@ -59,7 +62,7 @@ def test_alignment_error_is_zero_for_its_own_links_and_one_for_wrong_ones(transl
         right, wrong = [], []
         for text in TEXTS:
             (record,) = translator.replay(encode([text]), encode([text]), Recording(sites="*cross"))
-            found = links(record.words(), site)
+            found = links(record.words(), translator.marks, site)
             right.append(Pair(text, text, found))
             wrong.append(Pair(text, text, tuple((source + 50, target) for source, target in found)))
         assert alignment_errors(translator, right)[site] == pytest.approx(0)
