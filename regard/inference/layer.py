@@ -102,6 +102,7 @@ def advance(
     if memory is not None:
         looked_at = seen(memory.key, memory.value)
         told += about_attention(rows, (parts, joined, size), looked_at, *allowed_there, heads, weights)
+    assert len(told) == (36 if memory is None else 61), f"the kernel reads so many numbers, not {len(told)}"
     places = [place for one in zip(tables, presents, memories, strict=True) for place in _places(*one)]
     run(
         "layers",

@@ -105,7 +105,7 @@ class _Sum:
         """What went into a use (B, K), and what came back to its outputs (B, N)."""
         way_back = torch._C._current_graph_task_id()
         if self.weight is None or self.bias is None or way_back != self.way_back:
-            self.way_back = way_back  # one before it may have ended on the way, asked for less
+            self.way_back = way_back  # a new one: what one before it left is not for this
             self.weight, self.bias = (grad.t() @ inputs).to(self.kind), grad.sum(dim=0, dtype=self.kind)
             return
         if grad.dtype == self.kind:
@@ -116,7 +116,8 @@ class _Sum:
 
 
 class _Gather(torch.autograd.Function):
-    """A weight and its bias, unchanged; backwards, the gradients of all their uses at once."""
+    """A weight and its bias, unchanged; backwards, the gradients of all their uses at once: autograd comes here after
+    everything that depends on them."""
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, bias: Tensor, kind: torch.dtype, total: _Sum) -> tuple[Tensor, Tensor]:
@@ -126,9 +127,7 @@ class _Gather(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        weight, bias = ctx.total.weight, ctx.total.bias
-        ctx.total.weight = ctx.total.bias = None  # for another way back over the same pass
-        return weight, bias, None, None
+        return ctx.total.weight, ctx.total.bias, None, None
 
 
 class _Multiply(torch.autograd.Function):

@@ -144,7 +144,7 @@ class Translator:
         begun = None if prefixes is None else iter(prefixes)
         while read := list(islice(numbered, size)):
             wished = [] if begun is None else [one_line(text) for text in islice(begun, len(read))]
-            wishes = self.tokenizer.encode_targets(wished) if wished else []
+            wishes = self.tokenizer.encode_targets(wished)
             yield from self._window(read, options, wishes, ask)
             size = window or min(2 * size, WINDOW)
 
