@@ -47,9 +47,8 @@ class _ProjectedLoss(torch.autograd.Function):
         room = weight.new_empty(min(CHUNK, len(hidden)) * len(weight))
         uniform, weight_sum, hidden_sum = smoothing / len(weight), weight.float().sum(dim=0), hidden.float().sum(dim=0)
         # Sums over chunks lose too much in bfloat16. In memory it is (M, V) where oneDNN forms it so.
-        flat = hidden.dtype == torch.float32 and not by_onednn(hidden)
-        grad_weight = weight.new_zeros(weight.shape if flat else weight.shape[::-1], dtype=torch.float32)
-        grad_weight = grad_weight if flat else grad_weight.t()
+        grad_weight = weight.new_zeros(weight.shape[::-1] if by_onednn(hidden) else weight.shape, dtype=torch.float32)
+        grad_weight = grad_weight.t() if by_onednn(hidden) else grad_weight
         for rows in range(0, len(hidden), CHUNK):
             part, answer = hidden[rows : rows + CHUNK], target[rows : rows + CHUNK, None]
             logits = _logits(part, weight, bias, room)
@@ -58,7 +57,7 @@ class _ProjectedLoss(torch.autograd.Function):
             partition = peak.float() - p.amax(dim=1, keepdim=True).log()  # Z = z - log p, of the likeliest
             loss += (partition - (1 - smoothing) * chosen).sum()
             # d loss / d logits = p - (1-ε)·onehot - ε/V; what is the same in a whole row or column, after the products
-            grad = p.scatter_add_(1, answer, p.new_full(answer.shape, smoothing - 1))
+            grad = p.scatter_(1, answer, p.gather(1, answer) - (1 - smoothing))
             _multiply_back(grad, part, weight, grad_hidden[rows : rows + CHUNK], grad_weight)
             grad_hidden[rows : rows + CHUNK].sub_(uniform * weight_sum)
             if grad_bias is not None:
@@ -100,7 +99,7 @@ def _multiply_back(grad: Tensor, part: Tensor, weight: Tensor, to_hidden: Tensor
     if grad.dtype == torch.float32:
         to_weight.addmm_(grad.t(), part)
     else:
-        to_weight += (part.t() @ grad).t()
+        to_weight += grad.t() @ part
 
 
 def soft_loss(logits: Tensor, teacher: Tensor, temperature: float = 1.0) -> Tensor:
