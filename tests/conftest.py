@@ -78,6 +78,12 @@ VARIANTS: dict[str, dict[str, object]] = {
         for context in ("input", "concatenate", "add")
         for fed in (False, True)
     },
+    **{
+        f"rnn-attention, with words, {query}": {
+            "kind": "rnn-attention", "query": query, "context": "input", "memory": 24, "remember_words": True, **_RNN,
+        }
+        for query in ("previous", "current")
+    },
     "rnn-attention, luong lstm": {
         "kind": "rnn-attention", "cell": "lstm", "layers": 2, "query": "current", "context": "concatenate",
         "score": "general", "input_feeding": True, **_RNN,

@@ -59,6 +59,9 @@ def test_gpt_1_and_the_small_llamas_are_the_published() -> None:
 def test_the_memory_of_an_rnn_may_be_wider_than_its_state_unless_the_score_compares_them() -> None:
     with pytest.raises(UserError, match=r"memory = 24: dot compares it with the state, so it must be as wide: 16"):
         parse_model({"kind": "rnn-attention", "width": 16, "memory": 24, "score": "dot"})
+    words = {"embedding": 6, "memory": 10, "remember_words": True}
+    with pytest.raises(UserError, match=r"memory = 10 \+ 6 of the words: dot compares"):
+        parse_model({"kind": "rnn-attention", "width": 20, **words, "score": "dot"})
     with pytest.raises(UserError, match="memory = 25: must be even"):
         parse_model({"kind": "rnn-attention", "width": 16, "memory": 25})
     with pytest.raises(UserError, match="width = 15: must be even"):

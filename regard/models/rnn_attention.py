@@ -9,6 +9,7 @@
 the conditional GRU of Firat & Cho 2016); "concatenate" and "add" combine c_t with the cell's output (Luong, eq. 5).
 `input_feeding`: the readout is an input of the next step (Luong, section 3.3).
 `score`: any of the score functions; Bahdanau's is "additive".
+`remember_words`: a source word is remembered with its embedding, h_s = [h_s; e_s] (Kuang et al. 2018, section 3.1).
 
 The presets: bahdanau = previous, input, additive; luong = current, concatenate, general, input feeding.
 
@@ -17,7 +18,7 @@ Site: `decoder.cross`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -32,6 +33,9 @@ from regard.nn.dropout import Dropout
 from regard.nn.record import Recording
 from regard.nn.recurrent import Bridge, Cell, Reader, Recurrent
 from regard.nn.state import Hidden, State
+from regard.nn.unrolled import StepAttention, learns_on_cpu
+
+Looking = Callable[[Tensor], Tensor]
 
 
 class RNNAttentionConfig(ModelConfig):
@@ -47,25 +51,34 @@ class RNNAttentionConfig(ModelConfig):
     query: Literal["previous", "current"] = Field(default="previous", description="the state that asks")
     context: Literal["input", "concatenate", "add"] = Field(default="input", description="where the answer goes")
     input_feeding: bool = Field(default=False, description="the readout is an input of the next step (Luong 2015)")
+    remember_words: bool = Field(
+        default=False, description="a source word is remembered with its embedding beside what was read (Kuang 2018)"
+    )
     dropout: float = Field(default=0.2, ge=0, lt=1)
     tie_output: bool = True
 
     @model_validator(mode="after")
     def _two_directions(self) -> RNNAttentionConfig:
-        if self.remembered % 2:
+        if self.read % 2:
             name = "width" if self.memory is None else "memory"
-            raise ValueError(f"{name} = {self.remembered}: must be even, half for each direction of the encoder")
+            raise ValueError(f"{name} = {self.read}: must be even, half for each direction of the encoder")
         if self.remembered != self.width and self.score in ("dot", "scaled-dot"):
+            words = f" + {self.embedding} of the words" if self.remember_words else ""
             raise ValueError(
-                f"memory = {self.memory}: {self.score} compares it with the state, so it must be as wide: {self.width}"
-                " (or try score = general)"
+                f"memory = {self.read}{words}: {self.score} compares it with the state, so it must be as wide:"
+                f" {self.width} (or try score = general)"
             )
         return self
 
     @property
-    def remembered(self) -> int:
-        """Width of the memory: what the encoder leaves of each source token."""
+    def read(self) -> int:
+        """Width of what the encoder read around each source token."""
         return self.width if self.memory is None else self.memory
+
+    @property
+    def remembered(self) -> int:
+        """Width of the memory: all that is kept of each source token."""
+        return self.read + (self.embedding if self.remember_words else 0)
 
 
 _LUONG = {"query": "current", "context": "concatenate", "score": "general", "input_feeding": True}
@@ -93,9 +106,9 @@ class RNNAttention(EncoderDecoder):
         width, memory, inputs = config.width, config.remembered, config.embedding
         self.embedding = Embedding(vocabulary, inputs, config.pad)
         self.encoder = Recurrent(
-            config.cell, inputs, memory // 2, layers=config.layers, both_ways=True, dropout=config.dropout
+            config.cell, inputs, config.read // 2, layers=config.layers, both_ways=True, dropout=config.dropout
         )
-        self.bridge = Bridge(memory, width, config.layers, config.cell)
+        self.bridge = Bridge(config.read, width, config.layers, config.cell)
         self.score = SCORES[config.score](width, memory)
         read = inputs + (inputs if config.input_feeding else 0)
         before = memory if config.context == "input" and config.query == "previous" else 0
@@ -116,12 +129,13 @@ class RNNAttention(EncoderDecoder):
         config = self.config
         if config.query == "current" and config.context != "input" and not config.input_feeding:
             # No step needs what the step before it attended to: all of them at once.
-            output, context, _ = self._advance(embedded, state, self.cells, record)
+            output, context, _ = self._advance(embedded, state, self.cells, self._looking(state, record))
             return self._read(output, context, embedded)
         cells = [cell.unrolled() for cell in self.cells]
+        look = self._looking(state, record, often=True)
         outputs, contexts, readouts = [], [], []
         for word in embedded.split(1, dim=1):
-            output, context, hidden = self._advance(word, state, cells, record)
+            output, context, hidden = self._advance(word, state, cells, look)
             outputs.append(output)
             contexts.append(context)
             if config.input_feeding:
@@ -133,8 +147,11 @@ class RNNAttention(EncoderDecoder):
 
     def start(self, source: Tensor) -> RNNAttentionState:
         lengths = (source != self.config.pad).sum(dim=1)
-        memory, last = self.encoder(self.dropout(self.embedding(source)), lengths=lengths)
+        embedded = self.dropout(self.embedding(source))
+        memory, last = self.encoder(embedded, lengths=lengths)
         memory = self.dropout(memory)
+        if self.config.remember_words:
+            memory = torch.cat([memory, embedded.to(memory.dtype)], dim=-1)
         hidden = self.bridge(last.hidden[:, -2:].flatten(1))  # the last states of the top layer, both ways
         key = self.score.key(memory[:, None])
         readout = memory.new_zeros(len(source), 1, self.config.embedding)
@@ -143,7 +160,7 @@ class RNNAttention(EncoderDecoder):
     def step(self, ids: Tensor, state: State) -> tuple[Tensor, RNNAttentionState]:
         assert isinstance(state, RNNAttentionState), f"an RNN's state, not {type(state).__name__}"
         embedded = self.dropout(self.embedding(ids[:, None]))
-        output, context, hidden = self._advance(embedded, state, self.cells)
+        output, context, hidden = self._advance(embedded, state, self.cells, self._looking(state))
         readout = self._read(output, context, embedded)
         logits: Tensor = self.output(readout[:, 0])
         return logits, replace(state, hidden=hidden, readout=readout)
@@ -155,18 +172,18 @@ class RNNAttention(EncoderDecoder):
         return [self.decoder, self.second] if two else [self.decoder]
 
     def _advance(
-        self, embedded: Tensor, state: RNNAttentionState, cells: Sequence[Reader], record: Recording | None = None
+        self, embedded: Tensor, state: RNNAttentionState, cells: Sequence[Reader], look: Looking
     ) -> tuple[Tensor, Tensor, Hidden]:
         """Embedded target tokens (B, T, E) -> the cell's outputs (B, T, M), the contexts (B, T, C), its last state."""
         config = self.config
         inputs = [embedded, state.readout] if config.input_feeding else [embedded]
         if config.query == "current":
             outputs, hidden = cells[0](torch.cat(inputs, dim=-1), state.hidden)
-            context = self._look(outputs, state, record)
+            context = look(outputs[:, None])[:, 0]
             if config.context == "input":
                 outputs, hidden = cells[1](context, hidden)
             return outputs, context, hidden
-        context = self._look(state.hidden.top[:, None], state, record)
+        context = look(state.hidden.top[:, None, None])[:, 0]
         inputs += [context] if config.context == "input" else []
         outputs, hidden = cells[0](torch.cat(inputs, dim=-1), state.hidden)
         return outputs, context, hidden
@@ -180,14 +197,13 @@ class RNNAttention(EncoderDecoder):
         read: Tensor = self.dropout(torch.tanh(self.readout(combined)))
         return read
 
-    def _look(self, query: Tensor, state: RNNAttentionState, record: Recording | None) -> Tensor:
-        """The context vectors for queries (B, T, M): (B, T, C). One head."""
-        return attention(
-            query[:, None],
-            state.key,
-            state.memory[:, None],
-            mask=state.mask,
-            score=self.score,
-            record=record,
-            site="decoder.cross",
-        )[:, 0]
+    def _looking(self, state: RNNAttentionState, record: Recording | None = None, often: bool = False) -> Looking:
+        """What answers queries (B, 1, Q, M) with contexts (B, 1, Q, C), one head; `often`: for every step in turn."""
+        key, value, mask = state.key, state.memory[:, None], state.mask
+        if often and record is None and learns_on_cpu(value):
+            return StepAttention(key, value, mask, self.score)
+
+        def look(query: Tensor) -> Tensor:
+            return attention(query, key, value, mask=mask, score=self.score, record=record, site="decoder.cross")
+
+        return look

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from regard.nn.state import Hidden
-from regard.nn.unrolled import Unrolled
+from regard.nn.unrolled import Unrolled, learns_on_cpu
 
 Cell = Literal["gru", "lstm"]
 
@@ -62,7 +62,7 @@ class Recurrent(nn.Module):
 
     def _learns(self) -> bool:
         weight: Tensor = self.layers.weight_hh_l0
-        return torch.is_grad_enabled() and weight.requires_grad and weight.device.type == "cpu"
+        return learns_on_cpu(weight)
 
 
 class Bridge(nn.Module):

@@ -41,14 +41,14 @@ def inner_matrices(model: nn.Module) -> dict[str, int]:
     for place, module in model.named_modules():
         if isinstance(module, Recurrent):
             found |= {f"{place}.{name}": module.gates for name, weight in module.named_parameters() if weight.ndim == 2}
-        elif re.search(r"(encoder|decoder)\.\d+\.", f"{place}."):
+        elif re.search(r"(encoder|decoder)\.\d+\.|^(bridge|score|readout)\.", f"{place}."):
             if isinstance(module, MultiHeadAttention):
                 found[f"{place}.weight"] = 3
             elif isinstance(module, GatedFeedForward):
                 found[f"{place}.inner.weight"] = 2
             elif isinstance(module, GroupedSelfAttention):
                 found[f"{place}.memory.weight"] = 2
-            elif isinstance(module, nn.Linear):
+            elif isinstance(module, nn.Linear) and min(module.weight.shape) > 1:
                 found.setdefault(f"{place}.weight", 1)
     return found
 
