@@ -230,8 +230,13 @@ class _Uses:
         way_back = torch._C._current_graph_task_id()
         if way_back != self.way_back:  # a new one: what one before it left is not for this
             self.way_back, self.weights, self.grads = way_back, [], []
-        self.weights.append(weights)
+        self.weights.append(weights.detach())  # else what is kept here would keep the graph that keeps this
         self.grads.append(grad)
+
+    def take(self) -> tuple[Tensor, Tensor]:
+        """All of them side by side, (B, H, T, S) and (B, H, T, C), to be kept no longer."""
+        weights, grads, self.weights, self.grads = self.weights, self.grads, [], []
+        return torch.cat(weights, dim=-2), torch.cat(grads, dim=-2)
 
 
 class _GatherValues(torch.autograd.Function):
@@ -245,7 +250,7 @@ class _GatherValues(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        weights, grad = torch.cat(ctx.uses.weights, dim=-2), torch.cat(ctx.uses.grads, dim=-2)  # (B, H, T, S), (.., C)
+        weights, grad = ctx.uses.take()
         return weights.mT @ grad, None
 
 

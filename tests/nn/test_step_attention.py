@@ -1,5 +1,8 @@
 """Attention at every step of a decoder in training is `attention`, there and back."""
 
+import gc
+import weakref
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -46,6 +49,18 @@ def test_a_second_way_back_has_the_same_gradient() -> None:
     total = (step(query) + step(query * 2)).sum()
     once, again = (torch.autograd.grad(total, memory, retain_graph=True)[0] for _ in range(2))
     torch.testing.assert_close(once, again)
+
+
+def test_nothing_is_kept_after_the_way_back() -> None:
+    memory = torch.randn(2, 1, 3, WIDTH, requires_grad=True)
+    everywhere = torch.ones(2, 1, 1, 3, dtype=torch.bool)
+    step = StepAttention(memory, memory, everywhere, SCORES["dot"](WIDTH, WIDTH))
+    contexts = step(step(memory[:, :, :1] * 1))
+    kept = weakref.ref(step.uses)
+    contexts.sum().backward()
+    del step, contexts
+    gc.collect()
+    assert kept() is None, "a graph that its own sums keep alive would fill the memory, step by step"
 
 
 def test_products_in_bfloat16_are_near() -> None:
