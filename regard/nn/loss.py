@@ -16,6 +16,8 @@ from torch import Tensor
 from regard.nn.products import by_onednn, product, transposed_product
 
 CHUNK = 256
+LEAST = 1e-30
+"""A probability below it counts as it: float32 has no smaller ones whose logarithm is exact. Gradients do not care."""
 
 
 def plain_loss(hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, smoothing: float) -> Tensor:
@@ -42,32 +44,35 @@ class _ProjectedLoss(torch.autograd.Function):
             kind = torch.get_autocast_dtype(hidden.device.type)
             hidden, weight, bias = hidden.to(kind), weight.to(kind), None if bias is None else bias.to(kind)
         grad_hidden = torch.empty_like(hidden)
-        grad_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
         loss = torch.zeros((), dtype=torch.float32, device=hidden.device)
         room = weight.new_empty(min(CHUNK, len(hidden)) * len(weight))
         uniform, weight_sum, hidden_sum = smoothing / len(weight), weight.float().sum(dim=0), hidden.float().sum(dim=0)
-        # Sums over chunks lose too much in bfloat16. In memory it is (M, V) where oneDNN forms it so.
-        grad_weight = weight.new_zeros(weight.shape[::-1] if by_onednn(hidden) else weight.shape, dtype=torch.float32)
-        grad_weight = grad_weight.t() if by_onednn(hidden) else grad_weight
+        # -(1-ε) log p(y) - ε mean log p = Z - (1-ε) z_y - ε mean z, and mean z = h · mean W + mean b. What the last
+        # gives to the weights is what their sums begin with; over chunks, those lose too much in bfloat16.
+        loss -= uniform * (hidden_sum @ weight_sum)
+        begin = hidden_sum * -uniform
+        if by_onednn(hidden):  # in memory it is (M, V) where oneDNN forms it so
+            grad_weight = begin[:, None].repeat(1, len(weight)).t()
+        else:
+            grad_weight = begin.repeat(len(weight), 1)
+        grad_bias = None
+        if bias is not None:
+            loss -= uniform * len(hidden) * bias.float().sum()
+            grad_bias = torch.full_like(bias, -uniform * len(hidden), dtype=torch.float32)
         for rows in range(0, len(hidden), CHUNK):
             part, answer = hidden[rows : rows + CHUNK], target[rows : rows + CHUNK, None]
             logits = _logits(part, weight, bias, room)
-            chosen, peak = logits.gather(1, answer), logits.amax(dim=1, keepdim=True)
+            chosen = logits.gather(1, answer)
             p = torch.softmax(logits, dim=1, out=logits)  # in place
-            partition = peak.float() - p.amax(dim=1, keepdim=True).log()  # Z = z - log p, of the likeliest
+            likely = p.gather(1, answer)
+            partition = chosen.float() - likely.float().clamp_min(LEAST).log()  # Z = z - log p, of the answer
             loss += (partition - (1 - smoothing) * chosen).sum()
-            # d loss / d logits = p - (1-ε)·onehot - ε/V; what is the same in a whole row or column, after the products
-            grad = p.scatter_(1, answer, p.gather(1, answer) - (1 - smoothing))
+            # d loss / d logits = p - (1-ε)·onehot - ε/V; the last is added to sums, not here
+            grad = p.scatter_(1, answer, likely - (1 - smoothing))
             _multiply_back(grad, part, weight, grad_hidden[rows : rows + CHUNK], grad_weight)
             grad_hidden[rows : rows + CHUNK].sub_(uniform * weight_sum)
             if grad_bias is not None:
                 grad_bias += grad.sum(dim=0)
-        # -(1-ε) log p(y) - ε mean log p = Z - (1-ε) z_y - ε mean z, and mean z = h · mean W + mean b
-        loss -= uniform * (hidden_sum @ weight_sum)
-        grad_weight -= uniform * hidden_sum
-        if bias is not None and grad_bias is not None:
-            loss -= uniform * len(hidden) * bias.float().sum()
-            grad_bias -= uniform * len(hidden)
         ctx.save_for_backward(grad_hidden, grad_weight.contiguous(), grad_bias)
         return loss
 

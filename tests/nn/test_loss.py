@@ -48,6 +48,17 @@ def test_chunked_equals_plain_in_half_precision(smoothing: float) -> None:
         assert (one - other).norm() < 0.02 * one.norm()
 
 
+def test_an_answer_that_is_thought_impossible_teaches_all_the_same() -> None:
+    found = []
+    for loss in (plain_loss, projected_loss):
+        hidden, weight = torch.tensor([[200.0, 0.0]], requires_grad=True), torch.eye(3, 2, requires_grad=True)
+        value = loss(hidden, weight, None, torch.tensor([1]), 0.1)
+        value.backward()
+        found.append([hidden.grad, weight.grad])
+        assert 60 < value.item() < 201, "a number, and a large one"
+    torch.testing.assert_close(*found)
+
+
 def test_a_tied_weight_receives_both_gradients() -> None:
     torch.manual_seed(0)
     found = []
