@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from regard.config import SearchConfig
+from regard.decoding.largest import largest
 from regard.decoding.search import Branch, Decodable, Hypothesis, Limits, Trace, next_log_probs
 
 
@@ -47,28 +48,26 @@ def beam(
         logits, state = model.step(ids, state)
         each = scores.shape[1]
         owners = [sentence for sentence in sentences for _ in range(each)]
-        log_probs = next_log_probs(logits, history, owners, options, limits)
-        vocabulary = log_probs.shape[1]
-        before = scores
-        total = log_probs.add_(scores.reshape(-1, 1)).reshape(len(sentences), -1)  # (sentences, each * V)
         # Twice as many as needed: even if half of them end here, enough are left to go on with.
+        likely, ids = largest(next_log_probs(logits, history, owners, options, limits), 2 * width)  # (rows, few)
+        before, few = scores, likely.shape[1]
+        total = (likely + scores.reshape(-1, 1)).reshape(len(sentences), -1)  # (sentences, each * few)
         scores, flat = total.topk(min(2 * width, total.shape[1]), dim=1)
-        parents = flat // vocabulary + torch.arange(0, len(owners), each, device=device)[:, None]
-        tokens = flat % vocabulary
+        parents = flat // few + torch.arange(0, len(owners), each, device=device)[:, None]
+        tokens = ids.reshape(len(sentences), -1).gather(1, flat)
         candidates = torch.cat([history[parents], tokens[:, :, None]], dim=2)  # (sentences, 2 * width, length)
         length = candidates.shape[2]
 
         complete = _complete(candidates, limits)
         ranked = (scores / length**options.length_penalty).tolist()
+        said, stopped = tokens.tolist(), complete.tolist()
         for group, sentence in enumerate(sentences):
             at_limit = length >= limits.lengths[sentence]
-            for place, token in enumerate(tokens[group, :width].tolist()):
+            for place, token in enumerate(said[group][:width]):
                 ended = token == limits.end
-                if (ended or at_limit or complete[group, place]) and ranked[group][place] > float("-inf"):
+                if (ended or at_limit or stopped[group][place]) and ranked[group][place] > float("-inf"):
                     kept = candidates[group, place, : length - ended].tolist()
-                    finished[sentence].add(
-                        Hypothesis(kept, ranked[group][place], ended or bool(complete[group, place]))
-                    )
+                    finished[sentence].add(Hypothesis(kept, ranked[group][place], ended or stopped[group][place]))
 
         unfinished = scores.masked_fill((tokens == limits.end) | complete, float("-inf"))
         if trace is not None:
