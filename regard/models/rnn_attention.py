@@ -9,7 +9,7 @@
 the conditional GRU of Firat & Cho 2016); "concatenate" and "add" combine c_t with the cell's output (Luong, eq. 5).
 `input_feeding`: the readout is an input of the next step (Luong, section 3.3).
 `score`: any of the score functions; Bahdanau's is "additive".
-`remember_words`: a source word is remembered with its embedding, h_s = [h_s; e_s] (Kuang et al. 2018, section 3.1).
+`remember_words`: a source word is remembered with its embedding, m_s = [h_s; e_s] (Kuang et al. 2018, section 3.1).
 
 The presets: bahdanau = previous, input, additive; luong = current, concatenate, general, input feeding.
 
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import torch
@@ -33,9 +34,11 @@ from regard.nn.dropout import Dropout
 from regard.nn.record import Recording
 from regard.nn.recurrent import Bridge, Cell, Reader, Recurrent
 from regard.nn.state import Hidden, State
-from regard.nn.unrolled import StepAttention, learns_on_cpu
+from regard.nn.step_attention import StepAttention
+from regard.nn.unrolled import learns_on_cpu
 
 Looking = Callable[[Tensor], Tensor]
+"""What answers queries (B, 1, Q, M) with contexts (B, 1, Q, C): one head."""
 
 
 class RNNAttentionConfig(ModelConfig):
@@ -45,7 +48,7 @@ class RNNAttentionConfig(ModelConfig):
     embedding: int = Field(default=256, ge=1, description="width of the word embeddings")
     width: int = Field(default=512, ge=1, description="width of the decoder's state")
     memory: int | None = Field(
-        default=None, ge=2, description="width of the memory, half from each direction; as width"
+        default=None, ge=2, description="width of what is read of each source word, half from each direction; as width"
     )
     score: ScoreName = "additive"
     query: Literal["previous", "current"] = Field(default="previous", description="the state that asks")
@@ -59,26 +62,26 @@ class RNNAttentionConfig(ModelConfig):
 
     @model_validator(mode="after")
     def _two_directions(self) -> RNNAttentionConfig:
-        if self.read % 2:
+        if self.encoded % 2:
             name = "width" if self.memory is None else "memory"
-            raise ValueError(f"{name} = {self.read}: must be even, half for each direction of the encoder")
+            raise ValueError(f"{name} = {self.encoded}: must be even, half for each direction of the encoder")
         if self.remembered != self.width and self.score in ("dot", "scaled-dot"):
             words = f" + {self.embedding} of the words" if self.remember_words else ""
             raise ValueError(
-                f"memory = {self.read}{words}: {self.score} compares it with the state, so it must be as wide:"
+                f"memory = {self.encoded}{words}: {self.score} compares it with the state, so it must be as wide:"
                 f" {self.width} (or try score = general)"
             )
         return self
 
     @property
-    def read(self) -> int:
-        """Width of what the encoder read around each source token."""
+    def encoded(self) -> int:
+        """Width of what the encoder leaves of each source token."""
         return self.width if self.memory is None else self.memory
 
     @property
     def remembered(self) -> int:
         """Width of the memory: all that is kept of each source token."""
-        return self.read + (self.embedding if self.remember_words else 0)
+        return self.encoded + (self.embedding if self.remember_words else 0)
 
 
 _LUONG = {"query": "current", "context": "concatenate", "score": "general", "input_feeding": True}
@@ -106,9 +109,9 @@ class RNNAttention(EncoderDecoder):
         width, memory, inputs = config.width, config.remembered, config.embedding
         self.embedding = Embedding(vocabulary, inputs, config.pad)
         self.encoder = Recurrent(
-            config.cell, inputs, config.read // 2, layers=config.layers, both_ways=True, dropout=config.dropout
+            config.cell, inputs, config.encoded // 2, layers=config.layers, both_ways=True, dropout=config.dropout
         )
-        self.bridge = Bridge(config.read, width, config.layers, config.cell)
+        self.bridge = Bridge(config.encoded, width, config.layers, config.cell)
         self.score = SCORES[config.score](width, memory)
         read = inputs + (inputs if config.input_feeding else 0)
         before = memory if config.context == "input" and config.query == "previous" else 0
@@ -132,7 +135,7 @@ class RNNAttention(EncoderDecoder):
             output, context, _ = self._advance(embedded, state, self.cells, self._looking(state, record))
             return self._read(output, context, embedded)
         cells = [cell.unrolled() for cell in self.cells]
-        look = self._looking(state, record, often=True)
+        look = self._looking(state, record, every_step=True)
         outputs, contexts, readouts = [], [], []
         for word in embedded.split(1, dim=1):
             output, context, hidden = self._advance(word, state, cells, look)
@@ -197,13 +200,11 @@ class RNNAttention(EncoderDecoder):
         read: Tensor = self.dropout(torch.tanh(self.readout(combined)))
         return read
 
-    def _looking(self, state: RNNAttentionState, record: Recording | None = None, often: bool = False) -> Looking:
-        """What answers queries (B, 1, Q, M) with contexts (B, 1, Q, C), one head; `often`: for every step in turn."""
+    def _looking(self, state: RNNAttentionState, record: Recording | None = None, every_step: bool = False) -> Looking:
+        """Attention to the memory; `every_step`: it is called for each in turn."""
         key, value, mask = state.key, state.memory[:, None], state.mask
-        if often and record is None and learns_on_cpu(value):
+        if every_step and record is None and learns_on_cpu(value):
             return StepAttention(key, value, mask, self.score)
-
-        def look(query: Tensor) -> Tensor:
-            return attention(query, key, value, mask=mask, score=self.score, record=record, site="decoder.cross")
-
-        return look
+        return partial(
+            attention, key=key, value=value, mask=mask, score=self.score, record=record, site="decoder.cross"
+        )

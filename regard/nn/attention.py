@@ -89,7 +89,7 @@ class Additive(Score):
         return _projected(self.key_weight, memory)
 
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
-        hidden = torch.tanh(self.query_weight(query).unsqueeze(-2) + key.unsqueeze(-3))  # (B, H, Q, K, D)
+        hidden = (self.query_weight(query).unsqueeze(-2) + key.unsqueeze(-3)).tanh_()  # (B, H, Q, K, D)
         scores: Tensor = self.v(hidden).squeeze(-1)
         return scores
 
@@ -111,7 +111,7 @@ class Concat(Score):
 
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
         query = F.linear(query, self.weight.weight[:, : self.query_width])
-        scores: Tensor = self.v(torch.tanh(query.unsqueeze(-2) + key.unsqueeze(-3))).squeeze(-1)
+        scores: Tensor = self.v((query.unsqueeze(-2) + key.unsqueeze(-3)).tanh_()).squeeze(-1)
         return scores
 
 

@@ -17,7 +17,7 @@ from regard.nn.products import by_onednn, product, transposed_product
 
 CHUNK = 256
 LEAST = 1e-30
-"""A probability below it counts as it: float32 has no smaller ones whose logarithm is exact. Gradients do not care."""
+"""A probability below it counts as it, or the loss could be infinite; its gradient is exact all the same."""
 
 
 def plain_loss(hidden: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, smoothing: float) -> Tensor:
@@ -49,12 +49,10 @@ class _ProjectedLoss(torch.autograd.Function):
         uniform, weight_sum, hidden_sum = smoothing / len(weight), weight.float().sum(dim=0), hidden.float().sum(dim=0)
         # -(1-ε) log p(y) - ε mean log p = Z - (1-ε) z_y - ε mean z, and mean z = h · mean W + mean b. What the last
         # gives to the weights is what their sums begin with; over chunks, those lose too much in bfloat16.
-        loss -= uniform * (hidden_sum @ weight_sum)
+        loss -= uniform * (hidden_sum * weight_sum).sum()  # a product under autocast would round it
         begin = hidden_sum * -uniform
-        if by_onednn(hidden):  # in memory it is (M, V) where oneDNN forms it so
-            grad_weight = begin[:, None].repeat(1, len(weight)).t()
-        else:
-            grad_weight = begin.repeat(len(weight), 1)
+        by_columns = by_onednn(hidden)  # in memory it is (M, V) where oneDNN forms it so
+        grad_weight = begin[:, None].repeat(1, len(weight)).t() if by_columns else begin.repeat(len(weight), 1)
         grad_bias = None
         if bias is not None:
             loss -= uniform * len(hidden) * bias.float().sum()

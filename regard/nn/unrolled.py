@@ -2,8 +2,8 @@
 
 A recurrent weight is used at every step. Autograd multiplies a matrix as large as the weight for each of its uses and
 adds it to the others; and PyTorch's layer fills one as large as all steps together for every step of a padded sequence.
-Here each use adds its product to one sum, in the product itself, and autograd is given that. What a decoder attends to
-is used at every step as well: `StepAttention`. Tests say that all agree.
+Here each use adds its product to one sum, in the product itself, and autograd is given that. A test says that both
+agree. (What a decoder attends to is used at every step as well: see `step_attention`.)
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.nn.attention import Score, attention_weights
 from regard.nn.state import Hidden
 
 Memories = tuple[Tensor, ...]
@@ -23,6 +22,11 @@ Memories = tuple[Tensor, ...]
 def learns_on_cpu(tensor: Tensor) -> bool:
     """Whether a gradient will come back to a tensor, to be formed on a CPU."""
     return torch.is_grad_enabled() and tensor.requires_grad and tensor.device.type == "cpu"
+
+
+def product_kind(tensor: Tensor) -> torch.dtype:
+    """The numbers that products with a tensor are made in: autocast's, or its own."""
+    return torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else tensor.dtype
 
 
 class Unrolled:
@@ -89,9 +93,8 @@ class _Weight:
     """x W' + b with a weight of many uses."""
 
     def __init__(self, weight: Tensor, bias: Tensor) -> None:
-        kind = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else weight.dtype
         self.sum = _Sum(weight.dtype)
-        self.weight, self.bias = _Gather.apply(weight, bias, kind, self.sum)  # type: ignore[no-untyped-call]
+        self.weight, self.bias = _Gather.apply(weight, bias, product_kind(weight), self.sum)  # type: ignore[no-untyped-call]
 
     def __call__(self, inputs: Tensor) -> Tensor:
         """(..., K) -> (..., N)."""
@@ -120,6 +123,11 @@ class _Sum:
             self.weight += grad.t() @ inputs
         self.bias += grad.sum(dim=0)
 
+    def take(self) -> tuple[Tensor | None, Tensor | None]:
+        """Both, to be kept no longer: what nobody else has becomes the gradient itself, without a copy."""
+        weight, bias, self.weight, self.bias = self.weight, self.bias, None, None
+        return weight, bias
+
 
 class _Gather(torch.autograd.Function):
     """A weight and its bias, unchanged; backwards, the gradients of all their uses at once: autograd comes here after
@@ -133,10 +141,12 @@ class _Gather(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        return ctx.total.weight, ctx.total.bias, None, None
+        return *ctx.total.take(), None, None
 
 
 class _Multiply(torch.autograd.Function):
+    """x W' + b, one of the uses."""
+
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor, total: _Sum) -> Tensor:
         flat = inputs.to(weight.dtype).flatten(0, -2)
@@ -199,70 +209,3 @@ def _lstm(gates: Tensor, memories: Memories, weight: _Weight) -> Memories:
     admit, forget, new, show = (gates + weight(hidden)).to(cell.dtype).chunk(4, dim=1)
     cell = forget.sigmoid() * cell + admit.sigmoid() * new.tanh()
     return show.sigmoid() * cell.tanh(), cell
-
-
-class StepAttention:
-    """`attention` to one memory, called for every step of a decoder in turn: in one product at the end the values get
-    their gradient, for which autograd would multiply a matrix as large as the memory at each step."""
-
-    def __init__(self, key: Tensor, value: Tensor, mask: Tensor, score: Score) -> None:
-        self.key, self.mask, self.score = key, mask, score
-        kind = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else value.dtype
-        self.uses = _Uses()
-        self.value: Tensor = _GatherValues.apply(value.to(kind), self.uses)  # type: ignore[no-untyped-call]
-
-    def __call__(self, query: Tensor) -> Tensor:
-        """(B, H, Q, D) -> (B, H, Q, C)."""
-        weights = attention_weights(query, self.key, self.mask, None, self.score)
-        mixed: Tensor = _Mix.apply(weights.to(self.value.dtype), self.value, self.uses)  # type: ignore[no-untyped-call]
-        return mixed
-
-
-class _Uses:
-    """The weights of every use that was passed so far on the way back, and what came back to its outputs."""
-
-    def __init__(self) -> None:
-        self.way_back = -1
-        self.weights: list[Tensor] = []
-        self.grads: list[Tensor] = []
-
-    def add(self, weights: Tensor, grad: Tensor) -> None:
-        way_back = torch._C._current_graph_task_id()
-        if way_back != self.way_back:  # a new one: what one before it left is not for this
-            self.way_back, self.weights, self.grads = way_back, [], []
-        self.weights.append(weights.detach())  # else what is kept here would keep the graph that keeps this
-        self.grads.append(grad)
-
-    def take(self) -> tuple[Tensor, Tensor]:
-        """All of them side by side, (B, H, T, S) and (B, H, T, C), to be kept no longer."""
-        weights, grads, self.weights, self.grads = self.weights, self.grads, [], []
-        return torch.cat(weights, dim=-2), torch.cat(grads, dim=-2)
-
-
-class _GatherValues(torch.autograd.Function):
-    """Values, unchanged; backwards, W' G of all uses at once."""
-
-    @staticmethod
-    def forward(ctx: Any, value: Tensor, uses: _Uses) -> Tensor:
-        ctx.uses = uses
-        ctx.set_materialize_grads(False)
-        return value.view_as(value)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        weights, grad = ctx.uses.take()
-        return weights.mT @ grad, None
-
-
-class _Mix(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, weights: Tensor, value: Tensor, uses: _Uses) -> Tensor:
-        ctx.save_for_backward(weights, value)
-        ctx.uses = uses
-        return weights @ value
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        weights, value = ctx.saved_tensors
-        ctx.uses.add(weights, grads[0])
-        return grads[0] @ value.mT, None, None

@@ -1,4 +1,5 @@
-"""Muon (Jordan et al., 2024): the matrices inside a model's layers move by orthogonal steps, all else by AdamW.
+"""Muon (Jordan et al., 2024): the matrices inside a model move by orthogonal steps; its words, its vectors and what
+stands at its ends by AdamW.
 
 The step of a matrix is its momentum with all singular values set to about 1, so that directions which are rare in the
 gradients are learned as fast as common ones. On small decoders that halves the number of steps, for a cost that does
@@ -8,7 +9,6 @@ not grow with the batch: a few products of the matrix's own size.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import islice
 from typing import Any
 
 import torch
@@ -34,10 +34,10 @@ class Muon(torch.optim.AdamW):
         parts = [part for weight, group in turning for part in self._ahead(weight).chunk(group["orthogonal"])]
         turned = iter(orthogonal(parts))
         for weight, group in turning:
-            steps = list(islice(turned, group["orthogonal"]))
-            tall = max(1.0, steps[0].shape[0] / steps[0].shape[1]) ** 0.5  # the same change of outputs for any shape
             weight.mul_(1 - group["lr"] * group["weight_decay"])
-            weight.add_(torch.cat(steps), alpha=-RATE * group["lr"] * tall)
+            for part in weight.chunk(group["orthogonal"]):
+                tall = max(1.0, part.shape[0] / part.shape[1]) ** 0.5  # the same change of outputs for any shape
+                part.add_(next(turned), alpha=-RATE * group["lr"] * tall)
             weight.grad = None  # AdamW passes it over
         return super().step(closure)
 

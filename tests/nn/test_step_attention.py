@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.nn.attention import SCORES, ScoreName, attention, padding_mask
-from regard.nn.unrolled import StepAttention
+from regard.nn.step_attention import StepAttention
 
 WIDTH, STEPS = 6, 4
 

@@ -61,6 +61,13 @@ def test_gates_of_recurrent_cells_turn_one_by_one(cell: str, gates: int) -> None
     }, "not v, which is a vector, and not the words"  # fmt: skip
 
 
+def test_a_bridge_is_one_map_for_each_layer() -> None:
+    settings = {"kind": "rnn-attention", "layers": 2, "embedding": 6, "width": 8, "context": "add", "query": "current"}
+    found = inner_matrices(build(parse_model(settings), 20))
+    assert found["bridge.map.weight"] == 2
+    assert found["context.weight"] == 1
+
+
 def test_a_restored_optimizer_goes_on_the_same() -> None:
     def steps(model: torch.nn.Module, optimizer: torch.optim.Optimizer, first: int, last: int) -> None:
         for number in range(first, last):
