@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -53,6 +54,7 @@ class Side:
     """A process that does one side's work when told to."""
 
     process: subprocess.Popen[str]
+    errors: Path
     peak: float = 0.0
     shown: Any = None
 
@@ -62,7 +64,8 @@ class Side:
         print(json.dumps(case), file=self.process.stdin, flush=True)
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError(f"{' '.join(map(str, self.process.args))} stopped")  # type: ignore[arg-type]
+            said = self.errors.read_text(encoding="utf8", errors="replace")[-2000:]
+            raise RuntimeError(f"{' '.join(map(str, self.process.args))} stopped\n{said}")  # type: ignore[arg-type]
         answer = json.loads(line)
         self.peak, self.shown = answer["peak"], answer["shown"]
         return float(answer["seconds"])
@@ -80,14 +83,16 @@ def installed(side: str) -> bool:
 def sides(work: str, folder: Path, without: Sequence[str] = ()) -> Iterator[dict[str, Side]]:
     """One process for each side that is installed."""
     opened = {}
+    threads = {**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())}  # the same for all, whatever each counts
     for name in filter(installed, {**SIDES, **DECODERS, **ENCODERS}[work]):
         if name in without:
             continue
         command = [sys.executable, "-W", "ignore", "-m", "bench.sides", name, str(folder), work]
         pipe = subprocess.PIPE
-        opened[name] = Side(
-            subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, bufsize=1)
-        )
+        errors = folder / f"{work} {name}.errors"
+        with errors.open("wb") as file:
+            process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=file, text=True, bufsize=1, env=threads)
+        opened[name] = Side(process, errors)
     try:
         yield opened
     finally:

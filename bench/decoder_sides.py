@@ -171,7 +171,7 @@ def transformers_gpt2(folder: Path) -> Work:
 def ctranslate2_gpt2(folder: Path, weights: str) -> Work:
     import ctranslate2
 
-    threads = int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0)))
+    threads = int(os.environ["OMP_NUM_THREADS"])
     generator = ctranslate2.Generator(
         str(folder / f"gpt2-ctranslate2-{weights}"), compute_type=weights, intra_threads=threads
     )

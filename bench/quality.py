@@ -15,6 +15,7 @@ import matplotlib
 
 matplotlib.use("svg")
 import matplotlib.pyplot as plt
+import torch
 from rich.console import Console
 from rich.table import Table
 
@@ -35,9 +36,10 @@ class Point:
     search: str
     bleu: float
     speed: float  # sentences a second
+    signature: str
 
 
-def measure(path: Path, weights: Weights, search: SearchConfig, rounds: int, tokenize: str) -> Point:
+def measure(path: Path, weights: Weights, search: SearchConfig, rounds: int, tokenize: str | None) -> Point:
     run = Run.load(path, weights=weights)
     pairs = next(iter(run.held_out().values()))
     sources, seconds, outputs = [pair.source for pair in pairs], [], []
@@ -45,11 +47,12 @@ def measure(path: Path, weights: Weights, search: SearchConfig, rounds: int, tok
         began = time.perf_counter()
         outputs = [result.text for result in run.translate(sources, search)]
         seconds.append(time.perf_counter() - began)
-    metric = text_metrics(Variant(tokenize), [])["bleu"]
-    bleu = float(metric.corpus_score(outputs, [[pair.target for pair in pairs]]).score)
+    references = [pair.target for pair in pairs]
+    metric = text_metrics(Variant(tokenize) if tokenize else run.variant, references)["bleu"]
+    bleu = float(metric.corpus_score(outputs, [references]).score)
     name = "greedy" if search.method == "greedy" else f"beam {search.beam}"
     model = f"{run.config.model.kind}-{run.config.model.size}".removesuffix("-")
-    return Point(model, weights, name, bleu, len(sources) / statistics.median(seconds))
+    return Point(model, weights, name, bleu, len(sources) / statistics.median(seconds), str(metric.get_signature()))
 
 
 def draw(points: list[Point], path: Path) -> None:
@@ -63,7 +66,7 @@ def draw(points: list[Point], path: Path) -> None:
         axes.plot([], [], "o", color=f"C{place}", label=model)
     axes.plot([], [], "o", color="0.4", label="float32 (round), greedy (filled)")
     axes.plot([], [], "s", color="0.4", markerfacecolor="white", label="int8 (square), beam (hollow)")
-    axes.set(xlabel="sentences a second, two cores", ylabel="BLEU")
+    axes.set(xlabel=f"sentences a second, {torch.get_num_threads()} threads", ylabel="BLEU")
     axes.set_xlim(left=0)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)
@@ -76,7 +79,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.quality", description=__doc__)
     parser.add_argument("runs", nargs="+", type=Path)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--tokenize", default="none", help="sacreBLEU's tokenizer")
+    parser.add_argument("--tokenize", help="sacreBLEU's tokenizer; by default the run's own")
     parser.add_argument("--picture", type=Path, default=PICTURE)
     options = parser.parse_args()
     table = Table("model", "weights", "search", "BLEU", "sentences/s", box=None, pad_edge=False)
@@ -90,6 +93,7 @@ def main() -> None:
                 table.add_row(point.model, weights, point.search, f"{point.bleu:.2f}", f"{point.speed:.0f}")
     draw(points, options.picture)
     Console().print(table)
+    Console().print(f"BLEU: {points[0].signature}")
     Console().print(f"drawn in {options.picture}")
 
 

@@ -7,6 +7,7 @@ process of its own means that no side meets the threads, the memory or the setti
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -162,12 +163,10 @@ def transformers_decode(folder: Path) -> Work:
 
 
 def ctranslate2_decode(folder: Path, weights: str) -> Work:
-    import os
-
     import ctranslate2
 
     translator = ctranslate2.Translator(
-        str(folder / f"ctranslate2-{weights}"), compute_type=weights, intra_threads=len(os.sched_getaffinity(0))
+        str(folder / f"ctranslate2-{weights}"), compute_type=weights, intra_threads=int(os.environ["OMP_NUM_THREADS"])
     )
 
     def decode(rows: int, beam: int) -> list[list[int]]:

@@ -18,7 +18,7 @@ from regard.data.badlines import BadLines
 from regard.data.files import format_of
 from regard.data.images import Content
 from regard.data.pairs import Pair
-from regard.data.readers import read_pairs
+from regard.data.readers import one_line, read_pairs, source_line
 from regard.data.words import split_words
 from regard.errors import UserError, nearest
 from regard.inference import Weights, pack
@@ -37,6 +37,7 @@ from regard.tasks.reading import Pooling, Reader
 from regard.tasks.saved import Saved
 from regard.tasks.summarize import Summarizer
 from regard.tasks.tag import TaggedWords, Tagger
+from regard.tasks.translate import variant_of
 from regard.tasks.translation_scores import Scores, Variant, evaluate
 from regard.tasks.translator import Translation, Translator
 from regard.training.distributed import pick_device
@@ -273,14 +274,19 @@ class Run:
         **wishes: Any,
     ) -> tuple[Scores, list[Translation]]:
         """Scores on pairs (source, target), or on a file of them, and the translations that were scored. `variant` says
-        how texts are compared: `regard.Variant(tokenize="none", lowercase=True)`."""
+        how texts are compared, if not as in training: `regard.Variant(tokenize="none", lowercase=True)`."""
         if self.config.task != "translate":
             raise UserError(f"{self.folder.path}: a run of the task {self.config.task!r} is scored by run.score(file)")
         if isinstance(pairs, str | Path):
             pairs = self.read([str(pairs)], columns)
         paired = [_pair(pair, number) for number, pair in enumerate(pairs)]
         translator = self.translator if ask is None else self.translator.asking(ask)
-        return evaluate(translator, paired, self._search(search, wishes), variant)
+        return evaluate(translator, paired, self._search(search, wishes), variant or self.variant)
+
+    @property
+    def variant(self) -> Variant:
+        """How a translator's outputs are compared with their references, unless something else is asked for."""
+        return variant_of(self.config)
 
     def read(
         self,
@@ -341,7 +347,7 @@ def _pair(given: Any, number: int) -> Pair:
     if isinstance(given, str) or len(given) != 2:
         raise UserError(f"pairs[{number}] = {given!r}: must be a source and its target")
     source, target = _texts(given, f"pairs[{number}]")
-    return Pair(source, target)
+    return Pair(source_line(source), one_line(target))
 
 
 def _seen(found: Classification | UserError) -> Classification:

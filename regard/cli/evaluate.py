@@ -32,7 +32,7 @@ def evaluate(
     columns: Annotated[str | None, typer.Option(help="Source and target columns: en,fr or 0,1.")] = None,
     tokenize: Annotated[
         str | None,
-        typer.Option(help="sacreBLEU's tokenizer: 13a, none, intl, zh, char, ...; by default as the script is."),
+        typer.Option(help="sacreBLEU's tokenizer: 13a, none, intl, zh, char, ...; by default as in training."),
     ] = None,
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case.")] = False,
     max_bad_share: Annotated[
@@ -86,7 +86,7 @@ def evaluate(
         writable(worst)
     search = opened.config.decode.wishing({"beam": beam, "length_penalty": length_penalty})
     if translates:
-        variant = Variant(tokenize or "auto", lowercase)
+        variant = Variant(tokenize or opened.variant.tokenize, lowercase)
         sets = _sets(opened, files or [], columns, max_bad_share)
         _score_pairs(opened, sets, search, variant, ask, files or [], by_length, out, as_json)
     elif isinstance(predictor, Predictor):

@@ -150,8 +150,9 @@ def _number(value: object) -> str:
 
 def print_scores(scores: Mapping[str, Mapping[str, Any]]) -> None:
     show_table(score_table(scores))
-    for name, signature in next(iter(scores.values()))["signatures"].items():
-        Console(markup=False).print(f"{name}: {signature}", style="dim", highlight=False, soft_wrap=True)
+    said = {f"{name}: {signature}" for row in scores.values() for name, signature in row["signatures"].items()}
+    for line in sorted(said):
+        Console(markup=False).print(line, style="dim", highlight=False, soft_wrap=True)
 
 
 def print_lengths(scores: Mapping[str, Mapping[str, Any]]) -> None:

@@ -11,6 +11,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -36,8 +37,11 @@ from regard.nn.loss import projected_loss
 from regard.tasks.base import Sample, Share, Task, Validation
 from regard.tasks.marks import Batch, Ids, Marks, check_padding
 from regard.tasks.saved import Saved
-from regard.tasks.translation_scores import Forced, bleu, evaluate, forced_scores
+from regard.tasks.translation_scores import Forced, Variant, bleu, evaluate, forced_scores, text_metrics
 from regard.tasks.translator import Translator
+
+SHOWN = 60
+"""Letters of a sentence that is shown as an example."""
 
 
 class TranslateOptions(Settings):
@@ -45,6 +49,10 @@ class TranslateOptions(Settings):
         default="", description="said before every source, for a model of many tasks: 'translate English to German:'"
     )
     bpe_dropout: float = Field(default=0.0, ge=0, lt=1, description="share of BPE's merges left out in training")
+    tokenize: str = Field(
+        default="auto",
+        description="sacreBLEU's tokenizer: 13a, none (for text that is tokenised already), intl, zh, ...",
+    )
 
 
 class Translate(Task):
@@ -78,6 +86,8 @@ class Translate(Task):
                 )
         if _options(config).bpe_dropout and not text.file and text.kind != "bpe":
             raise UserError(f"options.bpe_dropout: is for tokenizer.kind = bpe, not {text.kind} (try 0)")
+        if (tokenize := _options(config).tokenize) != "auto":
+            text_metrics(Variant(tokenize), [])  # a wrong name should not cost a training
 
     @classmethod
     def prepare(cls, config: Config, cache: Path, progress: Progress) -> Translate:
@@ -111,7 +121,12 @@ class Translate(Task):
 
     @property
     def summary(self) -> str:
-        return self.data.summary
+        """What was read, and a pair of it: whether source and target are what one meant shows at a glance."""
+        pair = next(iter(self.data.valid_pairs), None)
+        if pair is None:
+            return self.data.summary
+        source, target = (shorten(side, SHOWN, placeholder=" …") for side in (pair.source, pair.target))
+        return f"{self.data.summary}\nfor example: {source} -> {target}"
 
     @property
     def lengths(self) -> NDArray[np.int32]:
@@ -148,7 +163,7 @@ class Translate(Task):
         outputs = [""] * len(chosen)
         for rank, texts in enumerate(share.gather([one.text for one in translator.translate(mine, options)])):
             outputs[rank :: share.size] = texts
-        score = bleu(outputs, [pair.target for pair in chosen])
+        score = bleu(outputs, [pair.target for pair in chosen], self.options.tokenize)
         samples = [Sample(pair.source, text, pair.target) for pair, text in zip(chosen, outputs, strict=True)]
         return Validation(score, forced.loss, {"bleu": score, **accuracy}, samples[:3])
 
@@ -157,9 +172,9 @@ class Translate(Task):
         return self.data.tests
 
     def test(self, model: nn.Module) -> dict[str, dict[str, Any]]:
-        translator = self._translator(model)
+        translator, search, variant = self._translator(model), self.config.decode, variant_of(self.config)
         return {
-            name: asdict(evaluate(translator, pairs, self.config.decode)[0]) for name, pairs in self.data.tests.items()
+            name: asdict(evaluate(translator, pairs, search, variant)[0]) for name, pairs in self.data.tests.items()
         }
 
     def _translator(self, model: nn.Module) -> Translator:
@@ -191,6 +206,11 @@ def target_loss(model: EncoderDecoder, batch: Batch, pad: int, smoothing: float)
     answers = batch.target[:, 1:]
     real = answers != pad
     return projected_loss(hidden[real], model.output.weight, model.output.bias, answers[real], smoothing)
+
+
+def variant_of(config: Config) -> Variant:
+    """How a run compares texts, in training and afterwards."""
+    return Variant(_options(config).tokenize)
 
 
 def _options(config: Config) -> TranslateOptions:

@@ -22,11 +22,9 @@ from regard.tasks.alignment import alignment_errors
 from regard.tasks.translator import Translation, Translator
 
 
-def bleu(outputs: Sequence[str], references: Sequence[str]) -> float:
-    """Corpus BLEU, cased and detokenised (sacreBLEU's defaults)."""
-    from sacrebleu.metrics import BLEU
-
-    metric = BLEU(tokenize=tokenize_of(references), force=True)
+def bleu(outputs: Sequence[str], references: Sequence[str], tokenize: str = "auto") -> float:
+    """Corpus BLEU, cased (sacreBLEU's default)."""
+    metric = text_metrics(Variant(tokenize), references)["bleu"]
     return float(metric.corpus_score(list(outputs), [list(references)]).score)
 
 

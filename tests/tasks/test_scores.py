@@ -1,10 +1,13 @@
 """Scores against hand-made cases."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from conftest import VARIANTS
 
+from regard.api import train
 from regard.config import SearchConfig
 from regard.data.pairs import Pair
 from regard.data.tokenizers import Tokenizer
@@ -53,6 +56,7 @@ def test_links_are_the_strongest_and_the_end_mark_is_none() -> None:
     record = AttentionRecord({"decoder.cross": heads})
     assert links(record, Marks(pad=0, start=1, end=2)) == ((0, 0), (1, 1))
     assert links(record, Marks(pad=0, start=2, end=2, before=(1,))) == ((0, 0),), "marks before either side"
+    assert links(record, Marks(pad=0, start=1, end=2), asked=1) == ((0, 1),), "what was asked is no source word"
 
 
 def test_alignment_error_is_zero_for_its_own_links_and_one_for_wrong_ones(translator: Translator) -> None:
@@ -141,3 +145,17 @@ def test_the_pairs_that_are_too_long_do_not_cost_the_others_their_alignment(tran
 def test_nothing_cannot_be_scored(translator: Translator) -> None:
     with pytest.raises(UserError, match=r"pairs = \[\]"):
         evaluate(translator, [], SearchConfig())
+
+
+def test_a_run_scores_as_it_was_told_to(tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text("".join(f"a{n} b\ta{n} &apos; b\n" for n in range(40)), encoding="utf8")
+    settings = {"train.steps": 1, "options.tokenize": "none", "tokenizer.vocabulary": 300, "model.width": 16}
+    run = train(
+        "translate", str(tmp_path / "pairs.tsv"), out=tmp_path / "run", model="rnn-attention", settings=settings
+    )
+    for scores in run.scores.values():
+        assert "tok:none" in scores["signatures"]["bleu"]
+    assert "tok:none" in run.evaluate([("a1 b", "a1 &apos; b")])[0].signatures["bleu"]
+    assert "tok:13a" in run.evaluate([("a1 b", "a1 &apos; b")], variant=Variant("13a"))[0].signatures["bleu"]
+    with pytest.raises(UserError, match="tokenize = 'nonne': unknown to sacreBLEU; did you mean 'none'"):
+        train("translate", "no-file.tsv", out=tmp_path / "other", settings={"options.tokenize": "nonne"})
