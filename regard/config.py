@@ -146,11 +146,22 @@ class SearchConfig(Settings):
         return self
 
     def wishing(self, wishes: Mapping[str, Any], section: str = "decode.") -> SearchConfig:
-        """With what is asked for, where it is not None. Who names only a beam means beam search, and greedy by 1."""
+        """With what is asked for, where it is not None. Who names only a beam means beam search, and greedy by 1; and
+        who wants several outputs of a greedy run means beam search too."""
         given = {name: value for name, value in wishes.items() if value is not None}
+        several = given.get("n_best", 1) != 1
         if "beam" in given and "method" not in given:
-            given["method"] = "greedy" if given["beam"] == 1 and given.get("n_best", 1) == 1 else "beam"
+            given["method"] = "greedy" if given["beam"] == 1 and not several else "beam"
+        if several and self.method == "greedy":
+            given.setdefault("method", "beam")
+        if given.get("method") == "beam" and self.beam == 1:  # a published folder's greedy search
+            given.setdefault("beam", SearchConfig.model_fields["beam"].default)
         found = validated(SearchConfig, {**self.model_dump(), **given}, section)
+        if given.get("beam", 1) != 1 and found.method != "beam":
+            raise UserError(
+                f"{section}beam = {found.beam}: is for beam search, and the method is {found.method} "
+                "(try method = beam)"
+            )
         idle = [name for name in ("temperature", "top_k", "top_p", "min_p", "typical_p") if name in given]
         if idle and found.method != "sample":
             name = idle[0]

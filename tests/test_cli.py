@@ -377,6 +377,15 @@ def test_a_first_line_that_is_a_language_code_is_a_sentence(regard, trained: Pat
 def test_a_name_beside_files_is_one_that_is_missing(regard, trained: Path, tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("one\n", encoding="utf8")
     _one_message(regard("translate", trained, tmp_path / "in.txt", "extra.txtt"), "extra.txtt: no such file, beside")
+    (tmp_path / "texts").mkdir()
+    _one_message(regard("translate", trained, str(tmp_path / "texts")), "texts: is a folder; give its files")
+
+
+def test_a_sentence_without_quotes_is_said_to_be_several(regard, trained: Path) -> None:
+    found = regard("translate", trained, "the", "cat")
+    assert len(found.out.splitlines()) == 2
+    assert "2 texts of one word each; to have them read as one text, quote it" in found.err
+    assert "quote" not in regard("translate", trained, "the cat", "the dog").err
 
 
 def test_tables_are_scored_one_by_one_and_may_have_bad_lines(regard, trained: Path, tmp_path: Path) -> None:

@@ -61,12 +61,26 @@ def test_a_name_stands_for_its_settings() -> None:
         ({"temperature": 1e-40}, "temperature"),
         ({"repetition_penalty": 1e-45}, "repetition_penalty"),
         ({"method": "greedy", "temperature": 5.0}, r"temperature = 5: is for sampling, and the method is greedy"),
+        (
+            {"method": "greedy", "beam": 5},
+            r"beam = 5: is for beam search, and the method is greedy \(try method = beam",
+        ),
+        ({"method": "sample", "beam": 5}, r"beam = 5: is for beam search, and the method is sample"),
         ({"beam": 4, "top_k": 3}, r"top_k = 3: is for sampling, and the method is beam \(try method = sample\)"),
     ],
 )
 def test_settings_that_would_do_nothing_or_break_are_refused(wishes: dict[str, object], message: str) -> None:
     with pytest.raises(UserError, match=message):
         SearchConfig(method="sample").wishing(wishes)
+
+
+def test_several_outputs_of_a_greedy_run_are_those_of_a_beam() -> None:
+    greedy = SearchConfig(method="greedy", beam=1)  # as a published folder says it
+    found = [greedy.wishing(wishes) for wishes in ({}, {"beam": 5}, {"n_best": 3}, {"method": "beam"}, {"beam": 1})]
+    assert [(one.method, one.beam) for one in found] == [
+        ("greedy", 1), ("beam", 5), ("beam", 4), ("beam", 4), ("greedy", 1),
+    ]  # fmt: skip
+    assert SearchConfig(method="sample").wishing({"n_best": 3}).method == "sample"
 
 
 def test_adam_has_no_weight_decay() -> None:

@@ -16,7 +16,7 @@ def demo(
 ) -> None:
     """Train an English-French translator and look at its attention.
 
-    Two to four minutes on two cores: training on a built-in corpus, scores, translations and a picture.
+    One to four minutes on two cores: training on a built-in corpus, scores, translations and a picture.
     """
     from rich.console import Console
 

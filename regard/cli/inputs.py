@@ -33,10 +33,22 @@ def files_of(text: list[str]) -> list[Path]:
     if any(map(is_file, paths)):
         missing = next(one for one, path in zip(text, paths, strict=True) if not is_file(path))
         raise UserError(f"{missing}: no such file, beside others that are; give files, or sentences")
-    for one in text:
+    for one, path in zip(text, paths, strict=True):
+        if any(map(str.isalnum, one)) and is_folder(path):
+            raise UserError(f"{one}: is a folder; give its files: {path}/* (or pipe it: echo '{one}' | regard ...)")
         if _FILE.fullmatch(one):
             raise UserError(f"{one}: no such file (to have it read as a sentence, pipe it: echo '{one}' | regard ...)")
+    if len(text) > 1 and not any(" " in one or not one.isascii() for one in text):
+        print(f"note: {len(text)} texts of one word each; to have them read as one text, quote it", file=sys.stderr)
     return []
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is such a folder."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
 
 
 def is_file(path: Path) -> bool:

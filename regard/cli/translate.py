@@ -76,6 +76,7 @@ def translate(
     from regard.cli.output import output
     from regard.cli.pictures import Picture
     from regard.data.badlines import BadLines
+    from regard.errors import UserError
     from regard.run import Run
 
     opened = Run.load(run, device, "int8" if int8 else "float32")
@@ -86,6 +87,8 @@ def translate(
     lines = sources_of(files, texts, columns, opened.config.data.columns, bad)
     prefixes = None if prefix is None else iter(lambda: prefix, None)
     waiting = not texts and sys.stdin.isatty()
+    if alignment is not None and alignment == out:
+        raise UserError(f"--alignment {alignment}: is where --out writes too; name another file")
     which = (None, None) if alignment and not attention else (site, head)
     picture = Picture(attention, *which, grid, subwords, single=not files and len(texts) == 1)
     endless = 0
@@ -98,6 +101,8 @@ def translate(
             for line in _shown(result, number, search.n_best, as_json):
                 print(line, file=file, flush=True)
             for one in _outputs(result, search.n_best) if alignment else ():
+                if one is None and as_json:
+                    continue
                 links = one.links(site, head) if one else ()
                 print(*(f"{source}-{target}" for source, target in links), file=linked, flush=True)
             if result.target_ids and picture.wanted(number):

@@ -29,7 +29,7 @@ from regard.errors import UserError
 
 __all__ = ["BuiltIn", "Files", "PairSource", "Prepared", "Progress", "prepare"]
 
-_FORMAT = 3
+_FORMAT = 4
 _BATCH = 10_000
 T = TypeVar("T")
 

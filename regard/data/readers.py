@@ -72,7 +72,7 @@ def read_located(
                     "empty" if None in (source, target) else "columns", Location(name, line), f"{source} | {target}"
                 )
                 continue
-            pair = Pair(one_line(source), one_line(target), alignment)
+            pair = Pair(source_line(source), one_line(target), alignment)
             if not pair.source or not pair.target:
                 bad.add("empty", Location(name, line), f"{source} | {target}")
                 continue
@@ -257,6 +257,12 @@ def one_line(text: str) -> str:
     """Without white space around it, and with a space for each line break: a translation is a line. Accents are one
     letter with the one below them (NFC), as tokenizers write them: else no output would equal its reference."""
     return unicodedata.normalize("NFC", _BREAKS.sub(" ", text).strip())
+
+
+def source_line(text: str) -> str:
+    """As `one_line`, with one plain space between words, whatever white space was there: it says nothing to a reader,
+    and to a tokenizer the same sentence would be another. Targets keep theirs, which are to be written."""
+    return " ".join(one_line(text).split())
 
 
 def _is_text(kind: Any) -> bool:

@@ -22,7 +22,7 @@ from regard.data.images_decode import from_data_uri
 from regard.errors import UserError
 from regard.inference import Weights
 from regard.models.heads import Headed
-from regard.nn.record import AttentionRecord
+from regard.nn.record import AttentionRecord, Recording
 from regard.run import Run
 from regard.serving.guard import LOOPBACK, guarded
 from regard.tasks.image_classifier import ImageClassifier
@@ -33,7 +33,7 @@ MOST = 256
 """Texts of one request, at most."""
 LONGEST = 2**14
 """Characters of a text, at most, for models that would read any number: what they need grows with its square."""
-LARGEST = {"beam": 64, "n_best": 64, "min_length": 4096, "max_length": 4096}
+LARGEST = {"beam": 64, "n_best": 64, "min_length": 4096, "max_length": 4096, "batch_tokens": 4096}
 """What a search may be asked for: others wait for it."""
 WEIGHTS = 2**22
 """Weights of attention in one answer, at most: some 80 MB as JSON."""
@@ -161,7 +161,7 @@ def app(service: Service, token: str | None = None, hosts: Sequence[str] = LOOPB
     api = guarded(FastAPI(title="Regard", docs_url=None, redoc_url=None), token, hosts, HEADERS, BODY)
 
     @api.get("/")
-    def about() -> Any:
+    async def about() -> Any:  # not one of the threads in which requests wait for each other
         return {"runs": service.about()}
 
     @api.post("/translate")
@@ -281,9 +281,13 @@ def _row(one: Any, attention: bool | Part, most: int) -> tuple[dict[str, Any], i
     row |= {"others": others} if others else {}
     if not attention:
         return row, 0
-    record: AttentionRecord = one.attention
     if isinstance(attention, Part):
-        record = record.select(attention.sites, attention.heads, attention.rows)
+        seen: AttentionRecord = (
+            one.look(Recording(attention.sites)) if hasattr(one, "look") else one.attention
+        )  # no more than is asked
+        record = seen.select(attention.sites, attention.heads, attention.rows)
+    else:
+        record = one.attention
     if record.size > most:
         raise UserError(
             f"attention: more than {WEIGHTS:,} weights; ask about fewer texts, or for a part of it: "

@@ -32,7 +32,7 @@ def alignment_errors(translator: Translator, pairs: Sequence[Pair]) -> dict[str,
         for pair, record in zip([part[place] for place in fitting], replayed, strict=True):
             gold, words = set(pair.alignment or ()), record.words()
             for site in words.sites:
-                found = set(links(words, translator.marks, site))
+                found = set(links(words, translator.marks, site, asked=translator.asked_words))
                 agreed[site] = agreed.get(site, 0) + len(found & gold)
                 counted[site] = counted.get(site, 0) + len(found) + len(gold)
     return {site: 1 - 2 * agreed[site] / max(1, counted[site]) for site in agreed}

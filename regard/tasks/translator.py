@@ -18,7 +18,7 @@ import torch
 from regard.config import SearchConfig
 from regard.data.batching import plan
 from regard.data.pairs import Alignment
-from regard.data.readers import one_line
+from regard.data.readers import one_line, source_line
 from regard.data.tokenizers import Tokenizer
 from regard.decoding import Limits, search
 from regard.errors import UserError
@@ -68,20 +68,27 @@ class Translation:
         last cross-attention and the mean of its heads, or as asked for."""
         if not self.target_ids:
             return ()
+        if site is not None and not site.endswith("cross"):
+            raise UserError(
+                f"site = {site!r}: links are between source and output (try decoder.cross, decoder.0.cross)"
+            )
         record = self.look(Recording(sites=site or "*cross"))
         if not record.sites:
             raise UserError(
                 f"site = {site!r}: this model has no such attention" if site else "this model has no cross-attention"
             )
-        return links(record.words(), self.translator.marks, site, head)
+        return links(record.words(), self.translator.marks, site, head, self.translator.asked_words)
 
 
-def links(record: AttentionRecord, marks: Marks, site: str | None = None, head: int | None = None) -> Alignment:
-    """Each target word with the source word it looked at most, from a record over words; looking at a mark is no link.
+def links(
+    record: AttentionRecord, marks: Marks, site: str | None = None, head: int | None = None, asked: int = 0
+) -> Alignment:
+    """Each target word with the source word it looked at most, from a record over words; looking at a mark, or at one
+    of the `asked` words that were said before the source, is no link.
 
     The last row and the last column are the end marks.
     """
-    before = len(marks.before)
+    before = len(marks.before) + asked
     matrix = record.matrix(site, head)[len(marks.opening) : -1]
     best = matrix.argmax(axis=1) - before
     words = matrix.shape[1] - 1 - before
@@ -105,6 +112,11 @@ class Translator:
     def using(self, model: EncoderDecoder) -> Translator:
         """The same one, by another model."""
         return Translator(model, self.tokenizer, self.ask, self.most)
+
+    @cached_property
+    def asked_words(self) -> int:
+        """Words that are said before every source."""
+        return len(self.tokenizer.word_groups(self.tokenizer.encode(self.ask.strip())))
 
     @property
     def device(self) -> torch.device:
@@ -144,6 +156,8 @@ class Translator:
         begun = None if prefixes is None else iter(prefixes)
         while read := list(islice(numbered, size)):
             wished = [] if begun is None else [one_line(text) for text in islice(begun, len(read))]
+            if begun is not None and len(wished) < len(read):
+                raise UserError(f"prefixes: {len(wished)} beside {len(read)} texts; give one for each")
             wishes = self.tokenizer.encode_targets(wished)
             yield from self._window(read, options, wishes, ask)
             size = window or min(2 * size, WINDOW)
@@ -151,13 +165,12 @@ class Translator:
     def _window(
         self, window: list[tuple[int, str]], options: SearchConfig, wishes: list[list[int]], ask: str | None
     ) -> list[Translation]:
-        texts = [one_line(text) for _, text in window]
-        if wishes and len(wishes) != len(window):
-            raise UserError(f"prefixes: {len(wishes)} beside {len(window)} texts; give one for each")
+        texts = [source_line(text) for _, text in window]
         marks, opening = self.marks, len(self.marks.opening)
+        asked = self if ask is None else self.asking(ask)
         read = self.encode(texts, ask)
         ids = [row[: self.reads] for row in read]
-        done = {place: Translation(text, "", 0.0, [], [], self) for place, text in enumerate(texts) if not text}
+        done = {place: Translation(text, "", 0.0, [], [], asked) for place, text in enumerate(texts) if not text}
         todo = [place for place, text in enumerate(texts) if text]
         # What a step holds grows with the rows, the beam and the vocabulary: many short lines must not be one batch.
         least = max(options.beam, options.n_best) * len(self.tokenizer) // SCORES_A_TOKEN
@@ -181,7 +194,7 @@ class Translator:
                 found = [
                     Translation(
                         texts[place], self.tokenizer.decode(one.ids).strip(), one.score, ids[place],
-                        one.ids[opening:], self, truncated=len(read[place]) > len(ids[place]), ended=one.ended,
+                        one.ids[opening:], asked, truncated=len(read[place]) > len(ids[place]), ended=one.ended,
                     )
                     for one in best
                 ]  # fmt: skip

@@ -99,8 +99,13 @@ def test_any_text_survives(tmp_path_factory: pytest.TempPathFactory, name: str, 
     path = tmp_path_factory.mktemp("any") / name
     LAYOUTS.get(name, tsv)(path, pairs)
     # A byte order mark at the very start of a file is no part of its first sentence, in any format that may have one.
-    expected = [Pair(normalize("NFC", source), normalize("NFC", target)) for source, target in pairs]
+    expected = [Pair(" ".join(normalize("NFC", source).split()), normalize("NFC", target)) for source, target in pairs]
     assert list(read_pairs([path])) == expected or pairs[0][0].startswith("\ufeff")
+
+
+def test_white_space_in_a_source_says_nothing_and_in_a_target_is_to_be_written(tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text("Tu  viens\u00a0?\tYes\u202f!\n", encoding="utf8")
+    assert list(read_pairs([tmp_path / "pairs.tsv"])) == [Pair("Tu viens ?", "Yes\u202f!")]
 
 
 def test_parallel_files(tmp_path: Path) -> None:

@@ -153,6 +153,14 @@ def test_what_is_asked_for_is_not_cut_off(translator: Translator) -> None:
 def test_prefixes_are_as_many_as_texts(translator: Translator) -> None:
     with pytest.raises(UserError, match="prefixes: 1 beside 2 texts"):
         list(translator.translate(["w1", "w2"], SearchConfig(), ["w1"]))
+    with pytest.raises(UserError, match="prefixes: 0 beside 1 texts"):  # those of the window before were enough
+        list(translator.translate(["w1", "w2"], SearchConfig(), ["w1"], window=1))
+
+
+def test_white_space_in_a_source_says_nothing(translator: Translator) -> None:
+    plain, other = translator.translate(["w1 w2 w3", "w1\u00a0w2 \u202f w3"], SearchConfig())
+    assert other.source == plain.source
+    assert (other.text, other.score) == (plain.text, plain.score)
 
 
 def test_a_text_with_line_breaks_is_one(translator: Translator) -> None:
