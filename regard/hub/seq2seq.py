@@ -85,9 +85,10 @@ def export_seq2seq(saved: Saved, out: Path) -> None:
     search: dict[str, Any] = {name: getattr(decode, setting) for setting, name in _DECODE.items()}
     search |= {"num_beams": decode.beam if decode.method == "beam" else 1, "do_sample": decode.method == "sample"}
     first = 1 + len(marks.opening)
+    longest = (decode.max_length or 511) + first
     search |= {
         "min_length": decode.min_length and decode.min_length + first,
-        "max_length": (decode.max_length or 511) + first,
+        "max_length": min(longest, config.model.longest_input or longest),
     }
     search["bad_words_ids"] = [[token] for token in marks.never] or None
     _write_json(out / "generation_config.json", {**tokens, **search})
