@@ -11,7 +11,6 @@ import random
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -125,7 +124,9 @@ class Translate(Task):
         pair = next(iter(self.data.valid_pairs), None)
         if pair is None:
             return self.data.summary
-        source, target = (shorten(side, SHOWN, placeholder=" …") for side in (pair.source, pair.target))
+        source, target = (
+            side if len(side) <= SHOWN else f"{side[:SHOWN].rstrip()} …" for side in (pair.source, pair.target)
+        )
         return f"{self.data.summary}\nfor example: {source} -> {target}"
 
     @property
