@@ -1,5 +1,4 @@
-"""Muon (Jordan et al., 2024): the matrices inside a model move by orthogonal steps; its words, its vectors and what
-stands at its ends by AdamW.
+"""Muon (Jordan et al., 2024): the matrices inside a model's layers move by orthogonal steps, all else by AdamW.
 
 The step of a matrix is its momentum with all singular values set to about 1, so that directions which are rare in the
 gradients are learned as fast as common ones. On small decoders that halves the number of steps, for a cost that does

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from regard.config import TrainConfig
 from regard.nn.layers import GatedFeedForward, GroupedSelfAttention, MultiHeadAttention
-from regard.nn.recurrent import Bridge, Recurrent
+from regard.nn.recurrent import Recurrent
 from regard.training.muon import Muon
 
 
@@ -35,22 +35,20 @@ def build_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimi
 
 
 def inner_matrices(model: nn.Module) -> dict[str, int]:
-    """The weights of the linear maps within layers, and within an RNN's decoder, each with the number of maps that it
-    is: queries, keys and values, gate and values, or the gates of a recurrent cell, are one above the other."""
+    """The weights of the linear maps within layers, each with the number of maps that it is: queries, keys and values,
+    gate and values, or the gates of a recurrent cell, are one above the other."""
     found: dict[str, int] = {}
     for place, module in model.named_modules():
         if isinstance(module, Recurrent):
             found |= {f"{place}.{name}": module.gates for name, weight in module.named_parameters() if weight.ndim == 2}
-        elif re.search(r"(encoder|decoder)\.\d+\.|^(bridge|score|context|readout)\.", f"{place}."):
-            if isinstance(module, Bridge):
-                found[f"{place}.map.weight"] = module.layers
-            elif isinstance(module, MultiHeadAttention):
+        elif re.search(r"(encoder|decoder)\.\d+\.", f"{place}."):
+            if isinstance(module, MultiHeadAttention):
                 found[f"{place}.weight"] = 3
             elif isinstance(module, GatedFeedForward):
                 found[f"{place}.inner.weight"] = 2
             elif isinstance(module, GroupedSelfAttention):
                 found[f"{place}.memory.weight"] = 2
-            elif isinstance(module, nn.Linear) and min(module.weight.shape) > 1:
+            elif isinstance(module, nn.Linear):
                 found.setdefault(f"{place}.weight", 1)
     return found
 
