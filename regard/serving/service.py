@@ -281,13 +281,11 @@ def _row(one: Any, attention: bool | Part, most: int) -> tuple[dict[str, Any], i
     row |= {"others": others} if others else {}
     if not attention:
         return row, 0
-    if isinstance(attention, Part):
-        seen: AttentionRecord = (
-            one.look(Recording(attention.sites)) if hasattr(one, "look") else one.attention
-        )  # no more than is asked
-        record = seen.select(attention.sites, attention.heads, attention.rows)
-    else:
-        record = one.attention
+    part = attention if isinstance(attention, Part) else None
+    # Where sites can be asked for, no others are recorded.
+    record: AttentionRecord = one.look(Recording(part.sites)) if part and hasattr(one, "look") else one.attention
+    if part:
+        record = record.select(part.sites, part.heads, part.rows)
     if record.size > most:
         raise UserError(
             f"attention: more than {WEIGHTS:,} weights; ask about fewer texts, or for a part of it: "
